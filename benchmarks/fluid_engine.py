@@ -45,7 +45,7 @@ GPUS = 2
 """Number of GPUs of a host, so that jobs share the host's link."""
 
 CROSSED = 0.1
-MOST_HOSTS = 3000
+MAX_HOSTS = 3000
 """Largest number of hosts with MLTCP and beside cross traffic, which cost more."""
 
 
@@ -193,7 +193,7 @@ def main() -> None:
     apart = measure_here if options.short else partial(engines.measure_in_process, __file__)
     found = [apart(each, str(options.iterations), "fair") for each in sizes]
     for kind in ("MLTCP", "cross traffic"):
-        found += [apart(each, str(options.iterations // 10), kind) for each in sizes if int(each) <= MOST_HOSTS]
+        found += [apart(each, str(options.iterations // 10), kind) for each in sizes if int(each) <= MAX_HOSTS]
     model = [apart(sizes[0], str(options.plain_iterations), each) for each in ("plain model", "fair")]
     ratio = model[0]["s"] / model[1]["s"]
     if options.json:

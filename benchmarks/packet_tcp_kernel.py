@@ -70,7 +70,7 @@ HOST_GBPS = 10.0  # of the model's hosts; the lab's send over veth, which takes 
 WARM_UP_S = 1.0  # the receivers' windows have grown, and slow start is over
 SAMPLE_S = 0.005
 GAP_MS = 20.0  # as long as a round trip: a longer pause of this machine would show in the flows
-MOST_TRIES = 3  # of a repeat that the machine disturbs
+MAX_TRIES = 3  # of a repeat that the machine disturbs
 TRIES_UNTIL_S = 450.0  # afterwards a disturbed repeat is kept: all takes less than ten minutes
 READ_BYTES = 1 << 17  # unread before a receiver's ACKs wait for its program (SO_RCVLOWAT)
 SYSCTLS = {
@@ -360,7 +360,7 @@ def compare(lab: Lab, case: Case, seconds: float, repeats: int, tries_until: flo
     kernel, model = [], []
     for repeat in range(repeats):
         tries = [measure_kernel(lab, case, seconds)]
-        while tries[-1]["gap_ms"] > GAP_MS and len(tries) < MOST_TRIES and time.monotonic() < tries_until:
+        while tries[-1]["gap_ms"] > GAP_MS and len(tries) < MAX_TRIES and time.monotonic() < tries_until:
             tries.append(measure_kernel(lab, case, seconds))
         kernel.append(min(tries, key=lambda each: float(each["gap_ms"])))
         model.append(measure_model(case, seconds, hop_us, kernel[-1]["window_bytes"], seed=repeat + 1))

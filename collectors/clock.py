@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-PATIENCE_S = 2
+QUERY_TIMEOUT_S = 2
 SBIN = "/usr/sbin:/sbin"  # not on every user's PATH
 
 
@@ -90,7 +90,7 @@ def command_output(command):
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=QUERY_TIMEOUT_S,
             check=True,
         )
     except (OSError, subprocess.SubprocessError):

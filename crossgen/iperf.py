@@ -32,7 +32,7 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, Optional, TypeVar
 
 REACHED = 0.98  # share of the requested load that counts as reached
-PATIENCE_S = 10  # time limit for iperf3 to print its help
+HELP_TIMEOUT_S = 10  # time limit for iperf3 to print its help
 REST_S = 3.0  # time within which a server is ready for the next client
 NOBODY = "65534"  # user and group id of iperf's processes when started by root
 USER = "roundabout"  # name of iperf3's user that is authenticated by the secret
@@ -247,7 +247,7 @@ def authentication_options(secret: Dict[str, str]) -> List[str]:
     known = hashlib.sha256(("{%s}%s" % (USER, secret["password"])).encode()).hexdigest()
     words = ["--rsa-private-key-path", in_memory(secret["private_key"])]
     words += ["--authorized-users-path", in_memory("%s,%s\n" % (USER, known))]
-    has_skew = "--time-skew-threshold" in output(["iperf3", "--help"], PATIENCE_S)
+    has_skew = "--time-skew-threshold" in output(["iperf3", "--help"], HELP_TIMEOUT_S)
     return words + (["--time-skew-threshold", str(10**9)] if has_skew else [])
 
 

@@ -24,7 +24,7 @@ from roundabout.core.errors import RoundaboutError
 
 PAGE = "results/gallery.md"
 PICTURES = "results/gallery"
-MOST = 8
+MAX_SHOWN = 8
 """Largest number of lines of a row's table; the scoreboard's page and summary.json have all."""
 
 
@@ -90,11 +90,11 @@ def _section(line: ScoreboardRow, lines: Sequence[ScoreboardRow], seen: set[str]
 
 def _numbers(line: ScoreboardRow, kinds: Sequence[str]) -> Iterator[list[str]]:
     found = list(expectation_lines(line.compared))
-    for each in found[:MOST]:
+    for each in found[:MAX_SHOWN]:
         paper = " ".join(filter(None, (each.paper_text, each.tolerance_text)))
         yield [plain(each.name), plain(paper), *(_cell(each.figures.get(kind)) for kind in kinds)]
-    if len(found) > MOST:
-        yield [f"and {len(found) - MOST} more", "", *("" for _ in kinds)]
+    if len(found) > MAX_SHOWN:
+        yield [f"and {len(found) - MAX_SHOWN} more", "", *("" for _ in kinds)]
 
 
 def _cell(figure: LineFigure | None) -> str:

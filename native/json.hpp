@@ -11,10 +11,10 @@ namespace native {
 // Returns text parsed as JSON, which is_discarded() if the text is not JSON. Throws Failure if it nests deeper than any
 // of our documents, because the library copies and prints by recursion, and would overflow the stack.
 template <typename Json> Json parse_json(const std::string &text) {
-  constexpr int kMostDepth = 64;
+  constexpr int kMaxDepth = 64;
   const auto look = [](int depth, typename Json::parse_event_t, Json &) {
-    if (depth > kMostDepth)
-      throw Failure("expected JSON of at most " + std::to_string(kMostDepth) + " levels, found more");
+    if (depth > kMaxDepth)
+      throw Failure("expected JSON of at most " + std::to_string(kMaxDepth) + " levels, found more");
     return true;
   };
   return Json::parse(text, look, false);

@@ -20,14 +20,14 @@ void Lines::add(std::string_view line) {
 
 void Lines::flush() { write_out(0); }
 
-void Lines::finish(int patience_ms) { write_out(patience_ms); }
+void Lines::finish(int timeout_ms) { write_out(timeout_ms); }
 
-void Lines::write_out(int patience_ms) {
+void Lines::write_out(int timeout_ms) {
   std::size_t written = 0;
   while (written < pending_.size()) {
     // A pipe that polls writable takes PIPE_BUF bytes without blocking.
     pollfd out{fd_, POLLOUT, 0};
-    if (poll(&out, 1, patience_ms) != 1)
+    if (poll(&out, 1, timeout_ms) != 1)
       break;
     const ssize_t n = write(fd_, pending_.data() + written, std::min<std::size_t>(pending_.size() - written, PIPE_BUF));
     if (n < 0)

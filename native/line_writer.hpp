@@ -20,14 +20,14 @@ public:
   // Writes as much as possible without waiting. Throws Stopped if the reader is gone.
   void flush();
 
-  // Writes the rest, waiting for the reader for at most `patience_ms`.
-  void finish(int patience_ms);
+  // Writes the rest, waiting for the reader for at most `timeout_ms`.
+  void finish(int timeout_ms);
 
   std::uint64_t dropped() const { return dropped_; }
   std::size_t pending_bytes() const { return pending_.size(); }
 
 private:
-  void write_out(int patience_ms);
+  void write_out(int timeout_ms);
 
   int fd_;
   std::size_t limit_bytes_;

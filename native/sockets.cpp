@@ -35,10 +35,10 @@ void set_option(int fd, int level, int option, int value) {
     throw system_failure("cannot set a socket option");
 }
 
-void tune_connection(int fd, int silence_ms, int probe_s) {
+void tune_connection(int fd, int timeout_ms, int probe_s) {
   constexpr int kIdleS = 5;
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, silence_ms);
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, timeout_ms);
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, kIdleS);
   set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, probe_s);

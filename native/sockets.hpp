@@ -19,8 +19,8 @@ int take_error(int fd);
 // Sets a socket option. Throws Failure.
 void set_option(int fd, int level, int option, int value);
 
-// Sets options so that small messages are sent at once, and a connection ends `silence_ms` after its peer vanished.
+// Sets options so that small messages are sent at once, and a connection ends `timeout_ms` after its peer vanished.
 // Idle connections are probed every `probe_s`. Throws Failure.
-void tune_connection(int fd, int silence_ms, int probe_s);
+void tune_connection(int fd, int timeout_ms, int probe_s);
 
 } // namespace native

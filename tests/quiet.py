@@ -17,7 +17,7 @@ from _pytest.runner import runtestprotocol
 
 ATTEMPTS = 3
 UNDECIDED_MAX = 0.1  # share of the quiet tests that may stay undecided in CI
-PATIENCE_S = 15  # longest wait for a quiet machine before another attempt
+TIMEOUT_S = 15  # longest wait for a quiet machine before another attempt
 LOOK_S = 0.3
 BUSY_MAX = 0.2  # share of all cores that other programs may use while the test does nothing
 STEAL_MAX = 0.005  # share of all cores that a hypervisor may take while the test runs
@@ -75,8 +75,8 @@ def _failure(report: pytest.TestReport) -> str:
 
 
 def wait_for_quiet() -> None:
-    """Wait until the machine is quiet, for PATIENCE_S at most."""
-    deadline = time.monotonic() + PATIENCE_S
+    """Wait until the machine is quiet, for TIMEOUT_S at most."""
+    deadline = time.monotonic() + TIMEOUT_S
     while observe_noise() and time.monotonic() < deadline:
         time.sleep(LOOK_S)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from roundabout.spec.patterns import all_transfers, describe_transfers
 
-PATIENCE_S = 40
+TIMEOUT_S = 40
 
 Event = dict[str, Any]
 
@@ -71,7 +71,7 @@ class Running:
         return self.process.stderr.read()
 
     def status(self) -> int:
-        return self.process.wait(PATIENCE_S)
+        return self.process.wait(TIMEOUT_S)
 
     def terminate(self) -> None:
         self.process.send_signal(signal.SIGTERM)

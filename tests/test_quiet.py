@@ -15,7 +15,7 @@ from tests.conftest import *
 from tests import quiet
 del pytest_runtestloop  # these tests need no lease of the machine
 {noise}
-quiet.PATIENCE_S = quiet.LOOK_S = 0
+quiet.TIMEOUT_S = quiet.LOOK_S = 0
 """
 MARKERS = "".join(f"    {name}: ...\n" for name in ("unit", "lab", "quiet"))
 TEST = """

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from analysis.advice.expected_slowdown import Crossing, Outlook, compute_outlook
-from analysis.advice.observed_jobs import MOST_TOGETHER, ObservedJob, Report, ignore_progress
-from analysis.advice.senders import MOST_YAML_BYTES
+from analysis.advice.observed_jobs import MAX_TOGETHER, ObservedJob, Report, ignore_progress
+from analysis.advice.senders import MAX_YAML_BYTES
 from analysis.statistics.phases import SAME_RATE
 from roundabout.models.cassini import (
     Candidate,
@@ -37,7 +37,7 @@ MARGINS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.04)
 """
 SIMULATED = 3
 """Number of placements, the best by score, whose cost the flow-level model computes."""
-MOST_JOBS = 8
+MAX_JOBS = 8
 """Largest number of jobs for which all placements are enumerated; their number grows exponentially."""
 
 
@@ -227,8 +227,8 @@ def _exclusion_reason(jobs: Mapping[str, ObservedJob], candidate: Candidate) -> 
     for link, members in shared_links(candidate.crossing).items():
         if unknown := [job for job in members if job not in jobs]:
             return f"no advice for {unknown[0]}"
-        if len(members) > MOST_TOGETHER:
-            return f"{len(members)} jobs on {link}, expected {MOST_TOGETHER} at most"
+        if len(members) > MAX_TOGETHER:
+            return f"{len(members)} jobs on {link}, expected {MAX_TOGETHER} at most"
         try:
             unify([jobs[job].circle for job in members])
         except CassiniError as error:
@@ -237,11 +237,11 @@ def _exclusion_reason(jobs: Mapping[str, ObservedJob], candidate: Candidate) -> 
 
 
 def partitions(jobs: Sequence[ObservedJob], links: int) -> list[Candidate]:
-    """Return every way to put the known jobs on at most `links` equal links; none for more than `MOST_JOBS` jobs."""
+    """Return every way to put the known jobs on at most `links` equal links; none for more than `MAX_JOBS` jobs."""
     names = [each.job for each in jobs if each.found]
-    if not 1 < len(names) <= MOST_JOBS:
+    if not 1 < len(names) <= MAX_JOBS:
         return []
-    found = (way for way in _partitions(names, links) if max(map(len, way)) <= MOST_TOGETHER)
+    found = (way for way in _partitions(names, links) if max(map(len, way)) <= MAX_TOGETHER)
     ways = sorted(found, key=len, reverse=True)  # of placements with one score, those that use more links come first
     return [
         Candidate(
@@ -265,7 +265,7 @@ def _partitions(names: Sequence[str], most: int) -> Iterator[list[list[str]]]:
 
 def read_placements(path: Path, jobs: Sequence[ObservedJob]) -> list[Candidate]:
     """Return the placements in a YAML file, which lists for each name the jobs on each link. Raises SpecError."""
-    content = load_yaml(path, MOST_YAML_BYTES, all_text=True)
+    content = load_yaml(path, MAX_YAML_BYTES, all_text=True)
     if not isinstance(content.root, Mapping) or not content.root:
         raise content.error((), quote_value(content.root), "placements by name")
     known = {each.job for each in jobs}

@@ -17,19 +17,19 @@ HOSTS = ("host", "instance", "node")
 """Labels and columns that usually name hosts; of several that fit equally well the first is used."""
 GAP = 5.0
 """A gap is a distance between samples of more than this multiple of their median distance."""
-MOST_MISSING = 0.25
+MAX_MISSING = 0.25
 """Largest share of the time that gaps and resets may take; a counter that exceeds it is refused."""
 FASTER = 4.0
 """Rate of a host's interface over the link's rate, at most; a guess. It bounds the gain of a counter that wrapped."""
 UNEVEN = 2.0
 """Largest rise of a 32-bit counter across a wrap, over its fastest rise elsewhere; a guess. A faster one is a reset."""
 FALLS = 0.25
-"""Largest share of falls among changes. Values that exceed it, with more than MOST_RESETS falls, are no counter."""
-MOST_RESETS = 2
-MOST_CLOCK_STEPS = 3
+"""Largest share of falls among changes. Values that exceed it, with more than MAX_RESETS falls, are no counter."""
+MAX_RESETS = 2
+MAX_CLOCK_STEPS = 3
 """Largest number of times at which samples in order of arrival go back; more of them are in no order at all."""
 RESETS = 0.001
-"""Largest share of resets among changes. Values that exceed it, with more than MOST_RESETS resets, are no counter."""
+"""Largest share of resets among changes. Values that exceed it, with more than MAX_RESETS resets, are no counter."""
 ON_WIRE = 1.1
 """Largest mean rate of a counter over the payload capacity: headers of small packets add 5 %, and rates vary."""
 END_NS = 2.0**62
@@ -68,10 +68,10 @@ class HostCounter:
             raise AdviceError(f"found {found}, expected two at least")
         gained = self._gained(self.bytes, FASTER * capacity_gbps / 8 * 1e9)
         missing = self._missing(gained)
-        if missing > MOST_MISSING:
+        if missing > MAX_MISSING:
             fastest = f"{FASTER * capacity_gbps:g} Gbit/s"
             found = f"{100 * missing:.0f} % of the time in gaps, resets and rises above {fastest}"
-            raise AdviceError(f"found {found}, expected {100 * MOST_MISSING:.0f} % at most")
+            raise AdviceError(f"found {found}, expected {100 * MAX_MISSING:.0f} % at most")
         self._check_mean(gained, capacity_gbps)
         payload = np.nan_to_num(gained.gained)
         if self.packets is not None:
@@ -93,8 +93,8 @@ class HostCounter:
             if (wraps.kind[fell] == "wrap").all():
                 return wraps
         falls, changes = int(fell.sum()), int((np.abs(rises) > 0).sum())
-        if falls > max(MOST_RESETS, RESETS * changes):
-            expected = f"{MOST_RESETS} resets at most, or wraps at 2^{WRAPS_BITS}: is that a gauge, and not a counter?"
+        if falls > max(MAX_RESETS, RESETS * changes):
+            expected = f"{MAX_RESETS} resets at most, or wraps at 2^{WRAPS_BITS}: is that a gauge, and not a counter?"
             raise AdviceError(f"found values that fell {falls} times in {changes} changes, expected {expected}")
         gained = compute_increments(self.at_ns, values, most_per_s=most_per_s)
         too_fast = gained.gained > most_per_s * steps_s
@@ -133,7 +133,7 @@ def check_counters(hosts: Mapping[str, HostCounter], named: Collection[str], sou
     """Raise AdviceError for the first of the `named` hosts whose values fall too often for a counter."""
     for host in sorted(named):
         fell, changed = hosts[host].count_falls if host in hosts else (0, 0)
-        if fell > max(MOST_RESETS, FALLS * changed):
+        if fell > max(MAX_RESETS, FALLS * changed):
             hint = "ask for the counter itself, without rate() or increase(); one of 32 bits must be read more often"
             found = f"values that fell {fell} times in {changed} changes"
             raise AdviceError(f"{source}: host {host}: found {found}, expected a counter, which rises", hint)
@@ -167,7 +167,7 @@ def _check_order(when: Floats, values: Floats, where: str) -> None:
     """Raise AdviceError if time goes back while bytes rise: in samples in any order, both do."""
     steps_ns = np.diff(when)
     back = np.flatnonzero(steps_ns < 0)
-    if 0 < len(back) <= MOST_CLOCK_STEPS and (np.diff(values)[back] >= 0).all() and values[-1] > values[0]:
+    if 0 < len(back) <= MAX_CLOCK_STEPS and (np.diff(values)[back] >= 0).all() and values[-1] > values[0]:
         first = back[0]
         found = f"times that go back by {round(-steps_ns[first] / 1e9, 3):g} s after the host's sample {first + 1}"
         raise AdviceError(

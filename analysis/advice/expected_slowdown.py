@@ -23,13 +23,13 @@ from roundabout.spec.cassini import Timetable
 DRAWS = 39
 TRIED = 4
 """Number of draws by which a schedule is chosen; the chosen schedule's outlook uses other draws."""
-HARDER, LEAST_JITTER = 3.0, 0.01
+HARDER, MIN_JITTER = 3.0, 0.01
 """Jitter with which schedules are compared: this multiple of the observed one, or at least this share of the period."""
 PERIOD_FACTORS = (1.0, 1.005, 1.01, 1.02, 1.04, 1.08)
 """Factors by which a schedule's periods are stretched; all are tried. A longer period lets a late job catch up."""
 EARLY = 1e-6
 """Threshold of schedules as a share of the period, so small that no job begins early."""
-LEAST_MS = 1e-3
+MIN_MS = 1e-3
 """Least duration of a drawn phase, ms."""
 FLOW_LEVEL_ERROR = 1.10
 """Factor by which costs and gains may exceed the flow-level model's greatest draw. In the lab ten groups over DCQCN
@@ -139,7 +139,7 @@ def _best_schedule(
 def _with_more_jitter(job: ObservedJob) -> ObservedJob:
     """Return the job with more jitter than it has."""
     assert job.found is not None
-    return replace(job, jitter_ms=max(HARDER * job.jitter_ms, LEAST_JITTER * job.found.period_ms.value))
+    return replace(job, jitter_ms=max(HARDER * job.jitter_ms, MIN_JITTER * job.found.period_ms.value))
 
 
 def schedule_of(jobs: Mapping[str, ObservedJob], scored: ScoredCandidate) -> Schedule:
@@ -200,9 +200,9 @@ def draw_phases(job: ObservedJob, generator: np.random.Generator) -> DrawnPhases
     """Return phases with figures from within their intervals; the longest quiet phase takes the remaining time."""
     assert job.found is not None
     phases = job.found.phases
-    ms = [max(_normal(phase.duration_ms, generator), LEAST_MS) for phase in phases]
+    ms = [max(_normal(phase.duration_ms, generator), MIN_MS) for phase in phases]
     rest = phases.index(max(phases, key=lambda phase: (not phase.sends, phase.duration_ms.value)))
-    ms[rest] = max(_normal(job.found.period_ms, generator) - sum(ms) + ms[rest], LEAST_MS)
+    ms[rest] = max(_normal(job.found.period_ms, generator) - sum(ms) + ms[rest], MIN_MS)
     parts = tuple((each, _draw_size(phase, generator)) for each, phase in zip(ms, phases, strict=True))
     return DrawnPhases(parts, _stretches(job, generator))
 
@@ -215,7 +215,7 @@ def _stretches(job: ObservedJob, generator: np.random.Generator) -> tuple[float,
     """Return the factors of each iteration's computing times, which are the jitter; equal within an iteration."""
     assert job.found is not None
     compute_ms = sum(phase.duration_ms.value for phase in job.found.phases if not phase.sends)
-    share = job.jitter_ms / max(compute_ms, job.jitter_ms, LEAST_MS)
+    share = job.jitter_ms / max(compute_ms, job.jitter_ms, MIN_MS)
     return tuple(np.maximum(1 + share * generator.normal(size=4 * ITERATIONS), 0).tolist())
 
 

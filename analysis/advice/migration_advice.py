@@ -18,7 +18,7 @@ from analysis.advice.observed_jobs import ObservedJob
 from analysis.statistics.cumulative_counter import Floats
 from analysis.statistics.phases import Estimate
 from roundabout.models.cassini import Arc, Circle
-from roundabout.models.cluster.migration import LEAST_FALL, Swap, SwapSearch
+from roundabout.models.cluster.migration import MIN_FALL, Swap, SwapSearch
 from roundabout.models.cluster.placement import HostTree, host_tree_of
 from roundabout.models.cluster.state import Placement, Placements
 from roundabout.models.fluid import FluidJob
@@ -26,13 +26,13 @@ from roundabout.models.fluid.cross_traffic import capacities
 from roundabout.spec.errors import list_choices
 from roundabout.spec.topology import Topology
 
-MOST_SWAPS = 3
+MAX_SWAPS = 3
 """Largest number of swaps that are recommended one after the other."""
 
 STARTS = 4
 """Number of random starts that a draw is the mean of. Jobs of equal periods may meet, or miss each other, for long."""
 
-LEAST_GAIN = 1.02
+MIN_GAIN = 1.02
 """Least mean gain (a ratio of iteration times) for which a swap is advised; its whole interval must be above 1."""
 
 
@@ -52,7 +52,7 @@ class SwapStep:
     @property
     def is_advised(self) -> bool:
         """Return True if the gain is worth a move: it surely is one, and work that is lost comes back."""
-        return self.gain.low > 1 and self.gain.value >= LEAST_GAIN and self.break_even_s is not None
+        return self.gain.low > 1 and self.gain.value >= MIN_GAIN and self.break_even_s is not None
 
 
 @dataclass(frozen=True)
@@ -99,14 +99,14 @@ def advise_migration(
     placed = {job: tuple(sorted(hosts, key=ground.at.__getitem__)) for job, hosts in placements.items()}
     search = SwapSearch(ground, _ObservedDemands(ground, known), placed)
     swaps, stages = list[Swap](), [dict(search.placements)]
-    for swap in search.swaps(MOST_SWAPS):
+    for swap in search.swaps(MAX_SWAPS):
         swaps.append(swap)
         stages.append(dict(search.placements))
     times_ms = _play(known, stages, topology, seed)
     sending = [job for job, hosts in placed.items() if len(hosts) > 1]
     cost = by_job(sending, times_ms[:, 1] / times_ms[:, 0])
     steps = tuple(_step(sending, swaps[:count], times_ms, move_s) for count in range(1, len(swaps) + 1))
-    why = "" if steps else f"no swap lowers the excess on jobs' worst links by {LEAST_FALL:.2f} or more"
+    why = "" if steps else f"no swap lowers the excess on jobs' worst links by {MIN_FALL:.2f} or more"
     return MigrationAdvice(move_s, cost, steps, why)
 
 

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from analysis.advice.advice_tables import figure_cell
-from analysis.advice.migration_advice import LEAST_GAIN, STARTS, MigrationAdvice, SwapStep
+from analysis.advice.migration_advice import MIN_GAIN, STARTS, MigrationAdvice, SwapStep
 from analysis.render import page
 from analysis.render.tables import Cell, Column, Table, Tone, one_section
 from roundabout.models.cluster.migration import FREE, Swap
@@ -48,8 +48,8 @@ def _advised(step: SwapStep, *, is_chosen: bool) -> Cell:
         return Cell(f"move, if these jobs run for {step.break_even_s.high:.0f} s or more", tone=Tone.GOOD)
     if step.gain.low <= 1:
         return Cell("leave: it may gain nothing", tone=Tone.UNKNOWN)
-    if step.gain.value < LEAST_GAIN:
-        return Cell(f"leave: it gains less than {LEAST_GAIN:.2f}", tone=Tone.UNKNOWN)
+    if step.gain.value < MIN_GAIN:
+        return Cell(f"leave: it gains less than {MIN_GAIN:.2f}", tone=Tone.UNKNOWN)
     if step.break_even_s is None:
         return Cell("leave: the work that is lost may not come back", tone=Tone.UNKNOWN)
     return Cell("leave: it gains no more than the swaps before", tone=Tone.UNKNOWN)

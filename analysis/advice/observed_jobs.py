@@ -13,8 +13,8 @@ from analysis.advice.errors import AdviceError
 from analysis.advice.senders import JobList, Senders
 from analysis.reading.measured_profile import find_lone_job
 from analysis.statistics.cumulative_counter import Floats
-from analysis.statistics.iteration_period import LEAST_SAMPLES, QUIET_SHARE, NoPeriodError
-from analysis.statistics.phase_folding import LEAST_ITERATIONS, FoldedIterations, WorkerCounter, fold_iterations
+from analysis.statistics.iteration_period import MIN_SAMPLES, QUIET_SHARE, NoPeriodError
+from analysis.statistics.phase_folding import MIN_ITERATIONS, FoldedIterations, WorkerCounter, fold_iterations
 from analysis.statistics.phases import SAME_RATE, FoundProfile, find_phases_in
 from roundabout.models.cassini import Arc, Circle
 from roundabout.spec import TrialSpec
@@ -34,7 +34,7 @@ UNKNOWN_RATE = 1.0
 """Largest error of a sending phase's rate, as a share of it: beyond, an interval would reach 0 or twice the rate."""
 PLAUSIBLE_MS = 400.0
 """Iterations that may be longer than this are common; a guess. It only decides where a note is written."""
-MOST_TOGETHER = 4
+MAX_TOGETHER = 4
 """Largest number of jobs on one link."""
 
 Report = Callable[[str], None]
@@ -176,8 +176,8 @@ def _offset_notes(job: str, folded: FoldedIterations, hosts: Sequence[str]) -> I
 def _resolution_notes(job: str, folded: FoldedIterations) -> Iterator[str]:
     """Yield a note if samples are so far apart that shorter iterations are as plausible as the found ones."""
     step_ms = folded.period_ms / folded.samples_per_iteration
-    if LEAST_SAMPLES * step_ms > PLAUSIBLE_MS:
-        shorter = f"iterations shorter than {LEAST_SAMPLES * step_ms:.0f} ms would show as longer ones"
+    if MIN_SAMPLES * step_ms > PLAUSIBLE_MS:
+        shorter = f"iterations shorter than {MIN_SAMPLES * step_ms:.0f} ms would show as longer ones"
         yield f"{job}: samples are {step_ms:.0f} ms apart: {shorter}"
 
 
@@ -213,7 +213,7 @@ def _end_reason(workers: Sequence[WorkerCounter], last_ns: int | None, period_ms
     first_ns = min(worker.at_ns[0] for worker in workers)
     sent_ns = max(worker.at_ns[np.searchsorted(worker.payload_bytes, worker.payload_bytes[-1])] for worker in workers)
     silent_ms = (last_ns - sent_ns) / 1e6
-    if silent_ms > max(SILENT * (last_ns - first_ns) / 1e6, LEAST_ITERATIONS * period_ms):
+    if silent_ms > max(SILENT * (last_ns - first_ns) / 1e6, MIN_ITERATIONS * period_ms):
         return f"it has ended: nothing was sent in the last {silent_ms / 1e3:.1f} s"
     return ""
 
@@ -235,7 +235,7 @@ def _saturation_reasons(sent: Mapping[str, Sequence[WorkerCounter]], capacity_gb
     rates = _rates_gbps(sent)
     sends = {job: rate > QUIET_SHARE * np.percentile(rate, 99) for job, rate in rates.items()}
     reasons: dict[str, str] = {}
-    for count in range(2, min(MOST_TOGETHER, len(rates)) + 1):
+    for count in range(2, min(MAX_TOGETHER, len(rates)) + 1):
         for group in itertools.combinations(rates, count):
             others = [sends[job] for job in rates if job not in group]
             only = np.logical_and.reduce([sends[job] for job in group]) & ~np.logical_or.reduce(

@@ -25,7 +25,7 @@ from roundabout.spec.reader.json_source import Location
 from roundabout.spec.reader.yaml_source import Content, decode
 
 TIMEOUT_S = 30
-MOST_BYTES = 1 << 30  # largest stored answer, bytes: fifty million samples
+MAX_BYTES = 1 << 30  # largest stored answer, bytes: fifty million samples
 
 NAME = "__name__"
 UNITS = (
@@ -50,7 +50,7 @@ def read_from_server(url: str, named: Collection[str]) -> Counters:
 
 def read_from_file(path: Path, named: Collection[str]) -> Counters:
     """Return the counters of each host in a stored answer. Raises AdviceError or SpecError."""
-    return _parse_answer(json_source.read(path, MOST_BYTES), named)
+    return _parse_answer(json_source.read(path, MAX_BYTES), named)
 
 
 def _fetch(url: str) -> bytes:

@@ -20,9 +20,9 @@ Senders = Mapping[str, tuple[str, ...]]
 SLURM = "as `squeue --json` has it"
 LIST_PART = re.compile(r"([^\s\[\],]|\[[^\[\]]+\])+")
 RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
-MOST_HOSTS = 10_000
-MOST_YAML_BYTES = 1_000_000  # largest file of YAML: reading that much takes ten seconds
-MOST_JSON_BYTES = 1 << 30  # largest file of JSON: `squeue --json` writes 10 kB for each job
+MAX_HOSTS = 10_000
+MAX_YAML_BYTES = 1_000_000  # largest file of YAML: reading that much takes ten seconds
+MAX_JSON_BYTES = 1 << 30  # largest file of JSON: `squeue --json` writes 10 kB for each job
 RUNNING = "RUNNING"
 
 
@@ -42,7 +42,7 @@ def read_senders(path: Path) -> JobList:
     Raises SpecError.
     """
     is_json = path.suffix.lower() == ".json"
-    content = json_source.read(path, MOST_JSON_BYTES) if is_json else load_yaml(path, MOST_YAML_BYTES, all_text=True)
+    content = json_source.read(path, MAX_JSON_BYTES) if is_json else load_yaml(path, MAX_YAML_BYTES, all_text=True)
     jobs = content.root
     if not isinstance(jobs, Mapping):
         raise content.error((), quote_value(jobs), "hosts by job, as in j1: [n1, n2]")
@@ -133,8 +133,8 @@ def _hosts(content: Content, where: Location, found: Any) -> tuple[str, ...]:
         hosts = tuple(host for part in parts for host in expand_hosts(part))
     except HostsError as error:
         raise content.error(where, error.found, error.expected) from None
-    if len(hosts) > MOST_HOSTS:
-        raise content.error(where, f"{len(hosts)} hosts", f"{MOST_HOSTS} at most")
+    if len(hosts) > MAX_HOSTS:
+        raise content.error(where, f"{len(hosts)} hosts", f"{MAX_HOSTS} at most")
     return tuple(dict.fromkeys(hosts))
 
 
@@ -155,8 +155,8 @@ def expand_hosts(hosts: str) -> list[str]:
             raise HostsError(quote_value(hosts), "hosts as in node[01-03,07]")
         pieces = re.split(r"[\[\]]", part.strip())
         choices = [_numbers(piece) if place % 2 else [piece] for place, piece in enumerate(pieces)]
-        if len(found) + math.prod(map(len, choices)) > MOST_HOSTS:
-            raise HostsError(f"more than {MOST_HOSTS} hosts in {quote_value(hosts)}", "fewer")
+        if len(found) + math.prod(map(len, choices)) > MAX_HOSTS:
+            raise HostsError(f"more than {MAX_HOSTS} hosts in {quote_value(hosts)}", "fewer")
         found += ["".join(each) for each in itertools.product(*choices)]
     return found
 
@@ -169,7 +169,7 @@ def _numbers(ranges: str) -> list[str]:
         first, last = match[1], match[2] or match[1]
         if int(last) < int(first):
             raise HostsError(f"'[{ranges[:40]}]'", "numbers that rise, as in [01-03,07]")
-        if int(last) - int(first) >= MOST_HOSTS:
-            raise HostsError(f"more than {MOST_HOSTS} hosts in '[{ranges[:40]}]'", "fewer")
+        if int(last) - int(first) >= MAX_HOSTS:
+            raise HostsError(f"more than {MAX_HOSTS} hosts in '[{ranges[:40]}]'", "fewer")
         numbers += [f"{number:0{len(first)}d}" for number in range(int(first), int(last) + 1)]
     return numbers

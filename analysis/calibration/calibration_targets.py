@@ -31,7 +31,7 @@ ALLOWED_EXCESS_SHARE = 0.02
 ALLOWED_DRIFT = 0.03
 """Tolerance of the last quarter of fair iterations over the first, absolute."""
 
-LEAST_ITERATIONS = 8
+MIN_ITERATIONS = 8
 """Least iterations of a run, because its first and last quarter are compared."""
 
 
@@ -93,8 +93,8 @@ def training_experiment(run: Run) -> Experiment:
         raise StoreError(f"{run.path}: found a transport_dilation of {own:g}, expected times stretched alike")
     experiment = experiment_of(run)
     cells = tuple(cell for cell in experiment.cells if cell.spec.has_concurrent_jobs)
-    if (fewest := min((cell.spec.iterations for cell in cells), default=LEAST_ITERATIONS)) < LEAST_ITERATIONS:
-        raise StoreError(f"{run.path}: found {fewest} iterations, expected {LEAST_ITERATIONS} at least")
+    if (fewest := min((cell.spec.iterations for cell in cells), default=MIN_ITERATIONS)) < MIN_ITERATIONS:
+        raise StoreError(f"{run.path}: found {fewest} iterations, expected {MIN_ITERATIONS} at least")
     if len(named := {_published_parameters(cell) for cell in cells}) != 1:
         found = " and ".join(sorted(named)) or "no cell in which jobs meet"
         raise StoreError(f"{run.path}: found {found}, expected one set of parameters and thresholds in all cells")

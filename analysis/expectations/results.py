@@ -34,7 +34,7 @@ verdicts.
 
 LimitName = Literal["alone", "fair", "interleaved"]
 
-LEAST_POSSIBLE = 0.01  # share of an iteration; a smaller possible gain is within iterations' variation
+MIN_POSSIBLE = 0.01  # share of an iteration; a smaller possible gain is within iterations' variation
 
 
 class Result(BaseModel):
@@ -237,14 +237,14 @@ def common_fields(run: Run, study: StudyChoice) -> dict[str, Any]:
 def gain_of_possible(cell: CellTrials, baseline: CellTrials | None, job: str, limits: Limits) -> float | None:
     """Return the gain over the baseline as a share of interleaving's possible gain, by medians over the last half.
 
-    None without a baseline, and if the possible gain is below `LEAST_POSSIBLE`, which is within the iterations'
+    None without a baseline, and if the possible gain is below `MIN_POSSIBLE`, which is within the iterations'
     variation.
     """
     if baseline is None or baseline is cell or job not in baseline.times:
         return None
     fair, own = (float(np.median(np.concatenate(_last_half(each.repetitions(job))))) for each in (baseline, cell))
     possible = fair - limits.interleaved_ms
-    return (fair - own) / possible if possible > LEAST_POSSIBLE * limits.interleaved_ms else None
+    return (fair - own) / possible if possible > MIN_POSSIBLE * limits.interleaved_ms else None
 
 
 def finite_or_none(value: float) -> float | None:

@@ -19,7 +19,7 @@ from analysis.reading.timelines import (
     pair_by_repetition,
     read_clusters,
 )
-from analysis.statistics.intervals import LEAST_TAIL, TAIL, Array, Interval, estimate, mean_of, paired_ratio, ratio
+from analysis.statistics.intervals import MIN_TAIL, TAIL, Array, Interval, estimate, mean_of, paired_ratio, ratio
 
 Statistic = Callable[[Array], float]
 p99: Statistic = partial(np.quantile, q=TAIL)
@@ -34,7 +34,7 @@ def of_mean(asked: QuantityRequest) -> list[Case]:
 @quantity("speedup of 99th percentile iteration time over all jobs", unit="times", needs=("over",), by="variant")
 def of_tail(asked: QuantityRequest) -> list[Case]:
     """Return the 99th percentile under variant `over` over that under `of`; both need a thousand iterations."""
-    return _speedups(asked, p99, LEAST_TAIL)
+    return _speedups(asked, p99, MIN_TAIL)
 
 
 @quantity("mean iteration time over a dedicated cluster's", unit="times", by="variant")

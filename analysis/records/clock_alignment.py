@@ -15,12 +15,12 @@ TOGETHER: tuple[Kind, ...] = ("all-reduce", "all-gather", "reduce-scatter", "all
 """
 MESSAGES: tuple[Kind, ...] = ("send", "receive")
 
-LEAST_STEP_NS = 500_000_000
+MIN_STEP_NS = 500_000_000
 """Least distance between two levels of the differences of two clocks, ns: a guess, far above the drift of clocks
 between two calls and above the distance of the ends of a collective. If it is too small, late ends look like a clock
 that was set.
 """
-LEAST_LEVEL = 3
+MIN_LEVEL = 3
 """Least number of calls at a level. A lower level is a wrong time of a call, and no clock that was set."""
 
 CallsByRank = dict[int, Call]
@@ -91,15 +91,15 @@ def _first_change(order: Sequence[int], level_of: Mapping[int, int]) -> int:
 def _levels(differences: Sequence[int]) -> list[list[int]]:
     """Return the indices of a pair's differences by level, the fullest level first.
 
-    The differences of a level are less than `LEAST_STEP_NS` from the next one. Levels of few calls are left out.
+    The differences of a level are less than `MIN_STEP_NS` from the next one. Levels of few calls are left out.
     """
     order = sorted(range(len(differences)), key=differences.__getitem__)
     levels = [order[:1]]
     for before, after in pairwise(order):
-        if differences[after] - differences[before] >= LEAST_STEP_NS:
+        if differences[after] - differences[before] >= MIN_STEP_NS:
             levels.append([])
         levels[-1].append(after)
-    return sorted((each for each in levels if len(each) >= LEAST_LEVEL), key=lambda each: (-len(each), min(each)))
+    return sorted((each for each in levels if len(each) >= MIN_LEVEL), key=lambda each: (-len(each), min(each)))
 
 
 def _places_by_pair(whole: Sequence[CallsByRank], *, together: bool) -> dict[RankPair, list[int]]:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
-MOST = 2**53
+MAX_WHOLE = 2**53
 """Largest whole number: 285 years in microseconds, which still fits into 64 bits in nanoseconds."""
 
 
@@ -61,11 +61,11 @@ def require_text(of: Any, name: str) -> str:
     return _require(of, name, str, "text")
 
 
-def require_whole(of: dict[str, Any], name: str, least: int = 0, most: int = MOST) -> int:
+def require_whole(of: dict[str, Any], name: str, least: int = 0, most: int = MAX_WHOLE) -> int:
     """Return the whole number in a field. Raises FieldError unless it is from `least` to `most`."""
     value: Any = of.get(name)
     if type(value) is not int or not least <= value <= most:
-        limit = "2^53" if most == MOST else most
+        limit = "2^53" if most == MAX_WHOLE else most
         raise FieldError(f"field {name}: found {quote_value(value)}, expected a whole number from {least} to {limit}")
     return value
 
@@ -73,7 +73,7 @@ def require_whole(of: dict[str, Any], name: str, least: int = 0, most: int = MOS
 def require_real(of: dict[str, Any], name: str) -> float:
     """Return the number in a field. Raises FieldError unless it is 0 or more."""
     value: Any = of.get(name)
-    if type(value) not in (int, float) or not 0 <= value <= MOST:
+    if type(value) not in (int, float) or not 0 <= value <= MAX_WHOLE:
         raise FieldError(f"field {name}: found {quote_value(value)}, expected a number from 0 to 2^53")
     return float(value)
 
@@ -86,7 +86,7 @@ def quote_value(value: Any) -> str:
         return "several values"
     if isinstance(value, (dict, list)):
         return "an object" if isinstance(value, dict) else "a list"
-    if isinstance(value, int) and abs(value) > MOST:
+    if isinstance(value, int) and abs(value) > MAX_WHOLE:
         return "a larger number"
     return repr(value)[:40]
 

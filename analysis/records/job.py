@@ -19,19 +19,19 @@ from analysis.records.clock_alignment import (
 )
 from analysis.records.fields import quote_value
 
-MOST_LOST = 0.03
+MAX_LOST = 0.03
 """Largest share of calls that may be lost: a guess. The profile lacks their bytes, and more would hide or move phases.
 """
 SHOWN = 8
 UNMATCHED_HINT = "record all ranks from the same iteration on (docs/how-to/records.md)"
-MOST_END_DISTANCE_NS = 10 * 10**9
+MAX_END_DISTANCE_NS = 10 * 10**9
 """Largest distance between the ends of one call on two hosts, ns, after clocks were compared; a larger one means a
 wrong time. A guess, far above the drift of clocks within a record (0.1 s an hour) and above ranks' waits for each
 other.
 """
 UNIT_RATIO = 500
 """Least ratio of two durations of one call that shows another unit, since units of time differ by 1000. A guess."""
-MOST_SHIFTS = 32
+MAX_SHIFTS = 32
 """Largest number of calls that a rank may lack at its begin, if calls are paired by the times of their ends."""
 
 Group = tuple[str, tuple[int, ...] | None]
@@ -89,7 +89,7 @@ class Job:
 def join_records(records: Sequence[Record]) -> Job:
     """Join the records of one job.
 
-    Raises RecordError if ranks are missing or occur twice, if records are of different jobs, if more than `MOST_LOST`
+    Raises RecordError if ranks are missing or occur twice, if records are of different jobs, if more than `MAX_LOST`
     of the calls is lost, if clocks cannot be compared, and if all calls are within hosts.
     """
     ranked = tuple(map(_without_copies, _order_by_rank(records)))
@@ -105,7 +105,7 @@ def join_records(records: Sequence[Record]) -> Job:
     steady = [each for place, each in enumerate(whole) if place not in left_out]
     together = [(group, taken) for group, taken in steady if _ends_together(taken, ahead_ns)]
     if not together:
-        what = f"ends of each call that are more than {MOST_END_DISTANCE_NS // 10**9} s apart, as clocks compare"
+        what = f"ends of each call that are more than {MAX_END_DISTANCE_NS // 10**9} s apart, as clocks compare"
         hint = "are the times of one file in another unit?" if any(map(_is_in_other_unit, steady)) else None
         raise RecordError(f"{_names(ranked)}: found {what}, expected less", hint)
     lost = _lost_share(ranked, len(together), len(matched) - len(left_out))
@@ -190,22 +190,22 @@ def _without_copies(record: Record) -> Record:
 def _lost_share(records: Sequence[Record], used: int, matched: int, hint: str | None = None) -> float:
     """Return the share of calls that is lost.
 
-    Raises RecordError if it is more than `MOST_LOST`, with the hint of the record that lost most calls, or else `hint`.
+    Raises RecordError if it is more than `MAX_LOST`, with the hint of the record that lost most calls, or else `hint`.
     """
     shares = [each.lost / (each.lost + len(each.calls)) for each in records]
     lost = max(1 - used / matched, *shares)
-    if lost > MOST_LOST:
+    if lost > MAX_LOST:
         worst = records[shares.index(max(shares))]
         why = f" ({worst.path.name}: {'; '.join(worst.losses)})" if worst.losses else ""
         found = f"records that lack {100 * lost:.1f} % of the calls{why}"
-        best_hint = worst.hint if max(shares) > MOST_LOST else hint
-        raise RecordError(f"{_names(records)}: found {found}, expected {100 * MOST_LOST:.0f} % at most", best_hint)
+        best_hint = worst.hint if max(shares) > MAX_LOST else hint
+        raise RecordError(f"{_names(records)}: found {found}, expected {100 * MAX_LOST:.0f} % at most", best_hint)
     return lost
 
 
 def _ends_together(taken: CallsByRank, ahead_ns: Sequence[int]) -> bool:
     ends_ns = [call.end_ns - ahead_ns[rank] for rank, call in taken.items()]
-    return max(ends_ns) - min(ends_ns) <= MOST_END_DISTANCE_NS
+    return max(ends_ns) - min(ends_ns) <= MAX_END_DISTANCE_NS
 
 
 def _is_in_other_unit(matched: tuple[Group, CallsByRank]) -> bool:
@@ -324,7 +324,7 @@ def _nearest_ends(own: Sequence[Call], others: Sequence[Call], apart_ns: int) ->
 def _offset_between_ns(own: Sequence[Call], others: Sequence[Call]) -> int:
     """Return how far a clock is ahead of another: the ends are least apart so, if calls lack at the beginning only."""
     found: list[tuple[float, int]] = []
-    for shift in range(min(len(others) - len(own), MOST_SHIFTS) + 1):
+    for shift in range(min(len(others) - len(own), MAX_SHIFTS) + 1):
         ahead_ns = [call.end_ns - other.end_ns for call, other in zip(own, others[shift:], strict=False)]
         median_ns = ahead_ns[0] + round(float(np.median([float(each - ahead_ns[0]) for each in ahead_ns])))
         found.append((sum(abs(float(each - median_ns)) for each in ahead_ns), median_ns))

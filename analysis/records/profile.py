@@ -11,7 +11,7 @@ from analysis.reading.measured_profile import describe_phase, format_estimate, p
 from analysis.records.call import Record, RecordError
 from analysis.records.collective_groups import CollectiveFamily, find_families, sent_bytes
 from analysis.records.formats import Format, format_of
-from analysis.records.job import MOST_LOST, Job, join_records
+from analysis.records.job import MAX_LOST, Job, join_records
 from analysis.records.record_timeline import PhasePart, RecordTimeline, find_iterations
 from analysis.statistics.phases import FoundPhase
 from roundabout.spec import Phase, Profile
@@ -24,7 +24,7 @@ PATTERN_CAVEATS = {
     "pipeline": "along chains",
 }
 
-MOST_OUTSIDE = 0.001
+MAX_OUTSIDE = 0.001
 """Share of an iteration's bytes outside all sending phases above which a caveat is added."""
 
 
@@ -165,9 +165,9 @@ def _caveats(
         yield (
             f"{100 * job.lost_share:.1f} % of the calls are lost, not of all ranks, or end more than 10 s apart: "
             "about so many bytes are missing "
-            f"(more than {100 * MOST_LOST:.0f} %, a guess, would be refused)."
+            f"(more than {100 * MAX_LOST:.0f} %, a guess, would be refused)."
         )
-    if found.found.outside_share > MOST_OUTSIDE:
+    if found.found.outside_share > MAX_OUTSIDE:
         yield f"{100 * found.found.outside_share:.1f} % of the bytes go too slowly to be a phase, and are left out."
     if small:
         kinds = ", ".join(sorted({kind for family in small for kind in family.kinds}))

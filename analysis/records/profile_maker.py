@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from analysis.statistics.phases import Estimate
 
 UNNAMED = "recorded"
-MOST_RANKS = 8
+MAX_RANKS = 8
 """Largest number of ranks that the screen lists one by one."""
 NEAR_BEST = 0.9
 NOT_STORED = "profile  not stored; --save NAME stores it as profiles/NAME.yaml"
@@ -132,11 +132,11 @@ def _records_table(found: "RecordedProfile", run: Run | None) -> Table:
     for heading in ("rank", "calls", "lost", "steps", "clock, ms"):
         table.add_column(heading, justify="right")
     table.add_column("file", overflow="fold")
-    for rank, record in enumerate(found.job.records[:MOST_RANKS]):
+    for rank, record in enumerate(found.job.records[:MAX_RANKS]):
         counts = (len(record.calls), record.lost, len(record.steps_ns) or "")
         ahead = f"{(found.job.ahead_ns[rank]) / 1e6:+.3f}" if abs(found.job.ahead_ns[rank]) < 1e12 else "another epoch"
         table.add_row(*map(str, (rank, *counts)), ahead, Text(record.path.name))
-    if left := found.job.records[MOST_RANKS:]:
+    if left := found.job.records[MAX_RANKS:]:
         table.add_row("...", str(sum(len(each.calls) for each in left)), str(sum(each.lost for each in left)))
     return table
 

@@ -17,13 +17,13 @@ from analysis.statistics.phases import FoundProfile, find_phases_in
 
 SAMPLES = 4_000
 """Number of samples of each byte counter."""
-LEAST_SAMPLES = 60
+MIN_SAMPLES = 60
 """Least number of samples in an iteration; with fewer, a shorter part of the record, around its middle, is used."""
 ZOOM = 4
-MOST_ZOOMS = 6
+MAX_ZOOMS = 6
 LONGEST_NS = 2**63 // (2 * SAMPLES)
 """Longest record, 13 days: times of samples stay within 64 bits. A longer record has a wrong time."""
-LEAST_MS = 0.001
+MIN_MS = 0.001
 """Least duration of a phase, ms, because profiles have times in microseconds."""
 OVERLAP = 0.05
 """Least share of a phase's bytes that a family must have to be named."""
@@ -68,8 +68,8 @@ def find_iterations(job: Job, families: Sequence[CollectiveFamily]) -> RecordTim
         found = find_phases_in(folded)
     except NoPeriodError as error:
         raise RecordError(f"{job.file_names}: {error.message}", error.hint) from error
-    if (shortest_ms := min(phase.duration_ms.value for phase in found.phases)) < LEAST_MS:
-        what = f"a phase of {shortest_ms * 1e6:.0f} ns, expected {LEAST_MS * 1e6:.0f} at least"
+    if (shortest_ms := min(phase.duration_ms.value for phase in found.phases)) < MIN_MS:
+        what = f"a phase of {shortest_ms * 1e6:.0f} ns, expected {MIN_MS * 1e6:.0f} at least"
         raise RecordError(f"{job.file_names}: found {what}", "are its times in another unit?")
     return RecordTimeline(found, tuple(_parts(families, job.exchanges, worker, found, folded)), looked_at_ms)
 
@@ -129,11 +129,11 @@ def _fold(total: _CumulativeBytes, begin_ns: int, end_ns: int) -> tuple[FoldedIt
     """
     why: NoPeriodError | None = None
     middle_ns, length_ns = (begin_ns + end_ns) // 2, end_ns - begin_ns
-    for _ in range(MOST_ZOOMS):
+    for _ in range(MAX_ZOOMS):
         at_ns = middle_ns - length_ns // 2 + np.arange(SAMPLES + 1) * length_ns // SAMPLES
         try:
             folded = fold_iterations([total.sampled(at_ns)])
-            if folded.period_ms >= LEAST_SAMPLES * length_ns / SAMPLES / 1e6:
+            if folded.period_ms >= MIN_SAMPLES * length_ns / SAMPLES / 1e6:
                 return folded, length_ns / 1e6
         except NoPeriodError as error:
             why = why or error

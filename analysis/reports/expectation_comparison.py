@@ -16,7 +16,7 @@ from analysis.statistics.intervals import Interval
 from roundabout.core.verdict_words import NOT_MEASURED, Word
 from roundabout.spec import Experiment
 
-MOST_PARTS = 8
+MAX_PARTS = 8
 """Largest number of figures of an expectation that get a line each. One with more has one line, in words."""
 UNCOMPARED = ("document", "repetitions", "seed", "set")
 """Fields of an experiment that change how much is measured, and not what, and its text, whose content the others have.
@@ -183,7 +183,7 @@ def _parts_by_name(compared: ComparedExpectation) -> dict[str, dict[str, Part]] 
                 return None
             found.setdefault(part.name, {})[testbed] = part
     known = {name: own for name, own in found.items() if any(each.verdict != NOT_MEASURED for each in own.values())}
-    return known if 0 < len(known) <= MOST_PARTS else None
+    return known if 0 < len(known) <= MAX_PARTS else None
 
 
 def _line(compared: ComparedExpectation, name: str, parts: Mapping[str, Part], *, is_first: bool) -> ExpectationLine:

@@ -17,7 +17,7 @@ from analysis.reading.fidelity import is_repeatable
 from analysis.render import screen
 from analysis.render.tables import TONES, Cell, Column, Table, one_section
 from analysis.reports.comparison import pairs
-from analysis.statistics.intervals import LEAST_REPETITIONS, LEAST_TAIL, Array
+from analysis.statistics.intervals import MIN_REPETITIONS, MIN_TAIL, Array
 from analysis.statistics.one_sided_tests import correct_by_holm, p_value_of_excess
 from roundabout.core.errors import UsageError
 from roundabout.core.verdict_words import Word
@@ -105,10 +105,10 @@ class RuleCheck(NamedTuple):
         if self.disturbed:
             return f"trials were {MARK} in {' and '.join(self.disturbed)}"
         for side in (self.one, self.other):
-            if len(side) < LEAST_REPETITIONS:
-                return f"{len(side)} repetitions, expected {LEAST_REPETITIONS} at least"
-            if self.rule.quantity == "p99" and (count := sum(map(len, side))) < LEAST_TAIL:
-                return f"{count} iterations, expected {LEAST_TAIL} at least for a 99th percentile"
+            if len(side) < MIN_REPETITIONS:
+                return f"{len(side)} repetitions, expected {MIN_REPETITIONS} at least"
+            if self.rule.quantity == "p99" and (count := sum(map(len, side))) < MIN_TAIL:
+                return f"{count} iterations, expected {MIN_TAIL} at least for a 99th percentile"
         return ""
 
     @property

@@ -31,7 +31,7 @@ OTHERS = "P"
 WIDTH_IN, LINE_IN = 5.2, 0.24
 LETTERS = 45
 """Largest number of letters in a line of a label, which has two."""
-MOST = 9
+MAX_SHOWN = 9
 """Largest number of figures in a picture."""
 
 
@@ -78,8 +78,8 @@ def draw_row(line: ScoreboardRow) -> Figure | None:
     ]
     curves = [each for each in line.measured if any(part.x is not None for part in each.parts)]
     if drawn:
-        figure, axes = _frame(min(len(drawn), MOST))
-        for place, (each, name) in enumerate(drawn[:MOST]):
+        figure, axes = _frame(min(len(drawn), MAX_SHOWN))
+        for place, (each, name) in enumerate(drawn[:MAX_SHOWN]):
             _against(axes, place, each, name)
         return figure
     return _curve(curves[0]) if curves else _alone(line)
@@ -152,7 +152,7 @@ def _alone(line: ScoreboardRow) -> Figure | None:
         figures = entry.figures if isinstance(entry.figures, Mapping) else {entry.what: entry.figures}
         known = {name: value for name, value in figures.items() if isinstance(value, float | int)}
         found += [(name, value, entry.unit, max(known.values())) for name, value in known.items()]
-    found = found[:MOST]
+    found = found[:MAX_SHOWN]
     if not found:
         return None
     figure, axes = _frame(len(found))

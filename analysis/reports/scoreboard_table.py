@@ -23,7 +23,7 @@ from analysis.reports.scoreboard import (
 )
 from roundabout.core.verdict_words import NOT_MEASURED, Word
 
-MOST = 4
+MAX_LINES = 4
 """Largest number of figures that the screen lists for a row; the page and the JSON have all."""
 NARROW, WIDE = 11, 15
 """Width of a column of figures, in characters, on a screen of 80 and on one of `BROAD` or more."""
@@ -106,10 +106,10 @@ def _block(line: ScoreboardRow, kinds: Sequence[str], width: int) -> Iterator[Te
     basis = f"{inside} of {len(line.decisive)} pass; {', '.join(line.bases) or 'claims'}"
     grid.add_row(Padding(Text(basis, "dim"), INDENT), "", *(_word(line.testbeds.get(kind)) for kind in kinds))
     lines = list(expectation_lines(line.compared))
-    for each in lines[:MOST]:
+    for each in lines[:MAX_LINES]:
         grid.add_row(*_cells(each, kinds))
-    if len(lines) > MOST:
-        grid.add_row(Padding(Text(f"and {len(lines) - MOST} more", "dim"), INDENT))
+    if len(lines) > MAX_LINES:
+        grid.add_row(Padding(Text(f"and {len(lines) - MAX_LINES} more", "dim"), INDENT))
     yield grid
     notes = [*([f"why: {line.cause}"] if line.cause and line.verdict == "fail" else []), describe_sources(line)]
     yield Padding(Text("\n".join(notes), "dim"), INDENT)

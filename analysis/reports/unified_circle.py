@@ -16,7 +16,7 @@ from roundabout.models.cassini.circles import Floats
 
 HUB, RIM = 0.42, 1.0
 """Radii between which jobs' rings lie; the total demand is drawn outwards from `RIM`."""
-BAND, MOST = 0.5, 1.0
+BAND, MAX_BANDS = 0.5, 1.0
 """Height at which the link's capacity is drawn, and the largest height of the total demand."""
 EXCESS = "#b42318"
 
@@ -117,7 +117,7 @@ def figure(found: Rotations) -> Figure:
         ("After rotation", found.rotated_gbps, found.degrees, found.score),
     )
     most = max(1.0, *(float(demands.sum(axis=0).max()) / found.capacity_gbps for _, demands, _, _ in sides))
-    band = min(BAND, MOST / most)
+    band = min(BAND, MAX_BANDS / most)
     for panel, (title, demands, degrees, score) in zip(axes, sides, strict=True):
         assert isinstance(panel, PolarAxes)
         panel.set_ylim(0, RIM + band * most + 0.04)

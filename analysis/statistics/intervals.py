@@ -28,9 +28,9 @@ Interval = tuple[float, float]
 Measured = tuple[float, Interval | None]
 """A figure and its 95 % interval."""
 
-LEAST_REPETITIONS = 4
+MIN_REPETITIONS = 4
 """Least number of repetitions for an interval; with fewer it would be a guess."""
-LEAST_TAIL = 1000
+MIN_TAIL = 1000
 """Least iterations, over all repetitions, for a 99th percentile: ten lie beyond it; with fewer it would be a guess."""
 TAIL = 0.99
 SPLIT_SHARE = 0.7
@@ -39,9 +39,9 @@ has 0.64. Below 0.7, intervals by Student's t cover 90 % or more; above, as few 
 """
 MODES_SHARE = 0.8
 """Least share of the variance between two groups that are reported as two modes; an even distribution has 0.75."""
-LEAST_MODE = 0.15
+MIN_MODE = 0.15
 """Least share of iterations in a mode; a median does not reach a smaller one."""
-LEAST_DISTANCE = 0.01
+MIN_DISTANCE = 0.01
 """Least distance of two modes, as a share of the upper one; a smaller one is within iterations' variation."""
 _BEYOND = 0.025
 """On each side of a 95 % interval."""
@@ -56,7 +56,7 @@ def estimate(
     interval of a median of two groups of iterations comes from ranks.
     """
     together = np.concatenate(repetitions)
-    if statistic is np.median and len(repetitions) >= LEAST_REPETITIONS and _split(together).share > SPLIT_SHARE:
+    if statistic is np.median and len(repetitions) >= MIN_REPETITIONS and _split(together).share > SPLIT_SHARE:
         return _quantile_estimate(repetitions, 0.5)
     figures = [float(statistic(each)) for each in repetitions]
     return scatter_interval(float(statistic(together)), figures, at_least)
@@ -69,8 +69,8 @@ def find_modes(iterations: Array) -> tuple[float, float] | None:
     Threshold Selection Method from Gray-Level Histograms, IEEE Trans. SMC, 1979).
     """
     split = _split(iterations)
-    apart = split.high - split.low > LEAST_DISTANCE * abs(split.high)
-    balanced = LEAST_MODE <= split.lower <= 1 - LEAST_MODE
+    apart = split.high - split.low > MIN_DISTANCE * abs(split.high)
+    balanced = MIN_MODE <= split.lower <= 1 - MIN_MODE
     return (split.low, split.high) if split.share > MODES_SHARE and apart and balanced else None
 
 
@@ -91,7 +91,7 @@ def scatter_interval(figure: float, figures: Sequence[float], at_least: float = 
     Infinite figures have no scatter; the interval then has all of the repetitions' figures.
     """
     count = len(figures)
-    if count < LEAST_REPETITIONS:
+    if count < MIN_REPETITIONS:
         return figure, None
     if not np.isfinite([figure, *figures]).all():
         return figure, (min(figure, *figures), max(figure, *figures))
@@ -100,11 +100,11 @@ def scatter_interval(figure: float, figures: Sequence[float], at_least: float = 
 
 
 def tail_estimate(repetitions: Sequence[Array]) -> Measured | None:
-    """Return the 99th percentile of all iterations of all repetitions; None with fewer than `LEAST_TAIL`.
+    """Return the 99th percentile of all iterations of all repetitions; None with fewer than `MIN_TAIL`.
 
     The interval ends at the longest iteration at most.
     """
-    if sum(map(len, repetitions)) < LEAST_TAIL:
+    if sum(map(len, repetitions)) < MIN_TAIL:
         return None
     return _quantile_estimate(repetitions, TAIL)
 
@@ -113,7 +113,7 @@ def _quantile_estimate(repetitions: Sequence[Array], share: float) -> Measured:
     """Return the quantile of all iterations below which this share lies, with Woodruff's interval."""
     together = np.concatenate(repetitions)
     figure = float(np.quantile(together, share))
-    if len(repetitions) < LEAST_REPETITIONS:
+    if len(repetitions) < MIN_REPETITIONS:
         return figure, None
     above = [float(np.mean(each > figure)) for each in repetitions]
     worth = _effective_iterations(above, share, len(together))

@@ -10,8 +10,8 @@ import scipy.fft
 
 from analysis.statistics.cumulative_counter import Floats, Integers
 from analysis.statistics.iteration_period import (
-    LEAST_LIKENESS,
-    LEAST_SAMPLES,
+    MIN_LIKENESS,
+    MIN_SAMPLES,
     OVERSAMPLING,
     QUIET_SHARE,
     NoPeriodError,
@@ -20,7 +20,7 @@ from analysis.statistics.iteration_period import (
     peak_vertex,
 )
 
-LEAST_ITERATIONS = 5
+MIN_ITERATIONS = 5
 """Least number of whole iterations that distinguish what repeats from what does not."""
 TIGHTNESS = 5.0
 """Cost of an unusual iteration length, relative to the prominence of the edge that marks the iteration."""
@@ -28,7 +28,7 @@ SAME_BYTES = 0.1
 """Iterations whose bytes differ from the median by more than this share are left out, such as a warm-up."""
 SAME_COURSE = 0.02
 """Iterations whose bytes went out at other times, by more than this share of the period, are left out."""
-MOST_SPREAD = 0.15
+MAX_SPREAD = 0.15
 """Largest spread of the middle half of iterations' lengths, as a share of their median; a larger one is no period."""
 SAME_OFFSET = 0.95
 """The offset between two workers is the least one with this share of the best correlation: others add whole periods."""
@@ -128,7 +128,7 @@ def fold_iterations(workers: Sequence[WorkerCounter]) -> FoldedIterations:
     their sent bytes (after Woody, Med. Biol. Eng. 1967).
 
     Raises:
-        NoPeriodError: nothing was sent, or evenly, or without a period, or in fewer than `LEAST_ITERATIONS` iterations,
+        NoPeriodError: nothing was sent, or evenly, or without a period, or in fewer than `MIN_ITERATIONS` iterations,
             or samples are too far apart to tell a period from its multiples.
     """
     _check_counters(workers)
@@ -219,7 +219,7 @@ def _offset_steps(first: Floats, other: Floats) -> float:
         return 0.0
     spectrum = np.conj(scipy.fft.rfft(first, 2 * length)) * scipy.fft.rfft(other, 2 * length)
     likeness = np.roll(scipy.fft.irfft(spectrum, 2 * length), length) / scale
-    if likeness.max() < LEAST_LIKENESS:
+    if likeness.max() < MIN_LIKENESS:
         return 0.0
     inner = likeness[1:-1]
     peaks = 1 + np.flatnonzero((inner >= likeness[:-2]) & (inner > likeness[2:]))
@@ -297,13 +297,13 @@ def _cut_iterations(series: Series, anchors: Floats, offset_ms: float) -> _Itera
 
 def _check(lengths_ms: Floats, cuts: Sequence[_IterationCuts], guess_ms: float) -> None:
     found = min(int(cut.usual.sum()) for cut in cuts)
-    if found < LEAST_ITERATIONS or len(lengths_ms) == 0:
+    if found < MIN_ITERATIONS or len(lengths_ms) == 0:
         raise NoPeriodError(
-            f"found {found} like iterations of about {guess_ms:.0f} ms, expected {LEAST_ITERATIONS} or more",
+            f"found {found} like iterations of about {guess_ms:.0f} ms, expected {MIN_ITERATIONS} or more",
             "let the job run for longer",
         )
     low, middle, high = np.percentile(lengths_ms, [25, 50, 75])
-    if (high - low) / middle > MOST_SPREAD:
+    if (high - low) / middle > MAX_SPREAD:
         raise NoPeriodError(f"found iterations of {low:.0f} to {high:.0f} ms, expected lengths that are much the same")
 
 
@@ -315,7 +315,7 @@ def _check_resolution(at: Floats, period_ms: float, step_ms: float) -> None:
     samples = period_ms / step_ms
     places = np.sort(at)
     gap = np.diff(places, append=places[0] + 1).max()
-    if samples < LEAST_SAMPLES or (samples < ALIASED_SAMPLES and gap * samples > 0.5):
+    if samples < MIN_SAMPLES or (samples < ALIASED_SAMPLES and gap * samples > 0.5):
         raise NoPeriodError(
             f"found a period of {period_ms:.1f} ms, {samples:.1f} times the {step_ms:.6g} ms between samples: "
             "shorter iterations look the same",

@@ -24,7 +24,7 @@ OUTLINE_POINTS = 200
 """Largest number of medians in an iteration, three in the shortest phase; more of them would follow the noise."""
 SCATTER = 0.1
 """Largest distance of nine samples in ten from the iterations' mean course, as a share of an iteration's bytes."""
-LEAST = 1e-6
+EPSILON = 1e-6
 """Least time and least bytes, as shares, in place of 0 in divisions and bounds."""
 TOLERANCE = 1e-6
 """Relative change of a fit's cost that ends the fit: smaller ones only move vertices along straight pieces."""
@@ -218,7 +218,7 @@ def resample_lines(line: Floats, folded: FoldedIterations, counts: Integers) -> 
     gradients = np.array([np.asarray(weighted[samples].sum(axis=0)).ravel() for samples in own])
     curvatures = np.array([(curved[samples].T @ curved[samples]).toarray() for samples in own])
     drawn = np.tensordot(counts, curvatures, axes=1)
-    ridge = LEAST * np.trace(drawn, axis1=1, axis2=2)[:, None, None] * np.eye(inner.size)
+    ridge = EPSILON * np.trace(drawn, axis1=1, axis2=2)[:, None, None] * np.eye(inner.size)
     steps = np.linalg.solve(drawn + ridge, ((counts - 1) @ gradients)[:, :, None])
     return _monotonic(inner - steps[:, :, 0])
 
@@ -239,7 +239,7 @@ def _line_derivatives(line: Floats, at: Floats) -> scipy.sparse.csr_matrix:
     A row has only four of them other than 0, those by the ends of the piece in which the instant is.
     """
     piece = np.clip(np.searchsorted(line[:, 0], at, side="right") - 1, 0, len(line) - 2)
-    width, height = np.maximum(np.diff(line, axis=0)[piece], (LEAST, -np.inf)).T
+    width, height = np.maximum(np.diff(line, axis=0)[piece], (EPSILON, -np.inf)).T
     share, slope = (at - line[piece, 0]) / width, height / width
     derivatives = np.column_stack([slope * (share - 1), 1 - share, -slope * share, share])
     columns = 2 * piece[:, None] + np.arange(4)
@@ -256,7 +256,7 @@ def _phases(lines: Floats, periods_ms: Floats, bytes_: float) -> tuple[FoundPhas
     sums = np.stack([pieces[:, group].sum(axis=1) for group in groups], axis=1)
     durations, sent = np.moveaxis(sums, 2, 0)
     begins = np.cumsum(durations, axis=1) - durations
-    rates = sent * 8 / np.maximum(durations, LEAST) / 1e6
+    rates = sent * 8 / np.maximum(durations, EPSILON) / 1e6
     least = _quiet_rate(pieces[0])
     return tuple(
         FoundPhase(
@@ -274,7 +274,7 @@ def _merge_pieces(pieces: Floats) -> list[list[int]]:
 
     An iteration was cut in the middle of its longest quiet time, which is both its first and its last piece.
     """
-    rates = pieces[:, 1] / np.maximum(pieces[:, 0], LEAST)
+    rates = pieces[:, 1] / np.maximum(pieces[:, 0], EPSILON)
     rates[rates < _quiet_rate(pieces)] = 0
     groups = [[0]]
     for index in range(1, len(pieces)):
@@ -288,7 +288,7 @@ def _merge_pieces(pieces: Floats) -> list[list[int]]:
 
 def _quiet_rate(pieces: Floats) -> float:
     """Return the bytes per ms below which a phase is quiet: a share of the rate at which a byte is sent on average."""
-    durations, sent = np.maximum(pieces[:, 0], LEAST), pieces[:, 1]
+    durations, sent = np.maximum(pieces[:, 0], EPSILON), pieces[:, 1]
     return QUIET_SHARE * float(np.average(sent / durations, weights=sent))
 
 

@@ -9,17 +9,17 @@
 namespace sampler {
 namespace {
 
-constexpr std::size_t kMostPendingBytes = 8 << 20;
+constexpr std::size_t kMaxPendingBytes = 8 << 20;
 constexpr std::size_t kBatchBytes = 16 << 10;
 constexpr native::Nanos kBatchNs = 500'000'000;
-constexpr int kReaderPatienceMs = 2'000;
-constexpr std::uint64_t kMostPrinted = std::numeric_limits<std::int64_t>::max(); // readers have signed numbers
+constexpr int kReaderTimeoutMs = 2'000;
+constexpr std::uint64_t kMaxPrinted = std::numeric_limits<std::int64_t>::max(); // readers have signed numbers
 
 std::string set_name(std::size_t number) { return "set" + std::to_string(number); }
 
 } // namespace
 
-Record::Record(const Kinds &kinds) : kinds_(kinds), lines_(STDOUT_FILENO, kMostPendingBytes) {
+Record::Record(const Kinds &kinds) : kinds_(kinds), lines_(STDOUT_FILENO, kMaxPendingBytes) {
   std::string port = "#port,before_ns,after_ns,interface,ifindex,up,tx_bytes,tx_packets,rx_bytes,rx_packets,tx_dropped,"
                      "rx_dropped";
   if (kinds.queues)
@@ -113,7 +113,7 @@ void Record::describe(std::size_t number, const Group &group) {
 void Record::values(std::size_t number, const Span &span, const Group &group) {
   begin(set_name(number), span);
   for (const std::optional<std::uint64_t> &value : group.values)
-    if (value && *value <= kMostPrinted)
+    if (value && *value <= kMaxPrinted)
       add(*value);
     else
       add_unknown();
@@ -150,6 +150,6 @@ void Record::flush(native::Nanos now_ns) {
   lines_.flush();
 }
 
-void Record::finish() { lines_.finish(kReaderPatienceMs); }
+void Record::finish() { lines_.finish(kReaderTimeoutMs); }
 
 } // namespace sampler

@@ -30,13 +30,13 @@ Sizes sizes_of(const PlanOptions &options) {
 }
 
 // A standard error above this share of the load makes the offered load a matter of chance.
-constexpr double kMostError = 0.1;
+constexpr double kMaxError = 0.1;
 
 void warn_of_chance(const nlohmann::ordered_json &plan, double duration_s) {
   const double error = plan.value("offered_gbps_standard_error", 0.0) / plan.value("expected_gbps", 0.0);
-  if (error <= kMostError)
+  if (error <= kMaxError)
     return;
-  const double needed = error / kMostError; // the error falls with the square root of the duration
+  const double needed = error / kMaxError; // the error falls with the square root of the duration
   std::cerr << "crossgen: the duration is too short for these sizes: the standard error of the offered load is "
             << std::llround(100 * error) << " % of the load; plan at least "
             << std::llround(std::ceil(duration_s * needed * needed)) << " s, or other sizes\n";

@@ -15,8 +15,8 @@ using nlohmann::ordered_json;
 
 constexpr const char *kFormat = "roundabout-load";
 constexpr int kVersion = 1;
-constexpr std::size_t kMostHeaderBytes = 1 << 20;
-constexpr std::size_t kMostNames = 65'535;
+constexpr std::size_t kMaxHeaderBytes = 1 << 20;
+constexpr std::size_t kMaxNames = 65'535;
 
 constexpr std::size_t kRecordBytes = 20;
 constexpr std::uint64_t kTrailerMark = ~std::uint64_t{0};
@@ -38,8 +38,8 @@ std::vector<std::string> names(const ordered_json &header, const char *key) {
   if (!found.is_array() ||
       !std::all_of(found.begin(), found.end(), [](const ordered_json &each) { return each.is_string(); }))
     throw native::Failure(std::string("expected a list of names as ") + key + ", found " + found.dump().substr(0, 80));
-  if (found.empty() || found.size() > kMostNames)
-    throw native::Failure(std::string("expected 1 to ") + std::to_string(kMostNames) + " " + key + ", found " +
+  if (found.empty() || found.size() > kMaxNames)
+    throw native::Failure(std::string("expected 1 to ") + std::to_string(kMaxNames) + " " + key + ", found " +
                           std::to_string(found.size()));
   return found;
 }
@@ -93,7 +93,7 @@ LoadReader::LoadReader(std::istream &in, std::string name) : in_(in), name_(std:
 
 void LoadReader::read_header() {
   std::string line;
-  for (int c = 0; line.size() < kMostHeaderBytes && (c = in_.get()) != std::istream::traits_type::eof() && c != '\n';)
+  for (int c = 0; line.size() < kMaxHeaderBytes && (c = in_.get()) != std::istream::traits_type::eof() && c != '\n';)
     line.push_back(static_cast<char>(c));
   if (in_.bad())
     throw native::system_failure("cannot read " + name_);
@@ -159,7 +159,7 @@ void LoadReader::check(const Flow &flow) const {
   if (flow.start_ns < last_start_ns_ || flow.start_ns > header_.duration_ns)
     refuse(who + "a start from " + std::to_string(last_start_ns_) + " to " + std::to_string(header_.duration_ns) +
            " ns, found " + std::to_string(flow.start_ns));
-  if (flow.bytes == 0 || flow.bytes > kMostFlowBytes)
+  if (flow.bytes == 0 || flow.bytes > kMaxFlowBytes)
     refuse(who + "1 to 2^48 bytes, found " + std::to_string(flow.bytes));
   if (flow.destination >= header_.destinations.size())
     refuse(who + "a destination below " + std::to_string(header_.destinations.size()) + ", found " +

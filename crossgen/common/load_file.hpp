@@ -20,7 +20,7 @@ struct Flow {
   bool operator==(const Flow &) const = default;
 };
 
-constexpr std::uint64_t kMostFlowBytes = std::uint64_t{1} << 48;
+constexpr std::uint64_t kMaxFlowBytes = std::uint64_t{1} << 48;
 
 struct LoadHeader {
   std::uint64_t duration_ns = 0;

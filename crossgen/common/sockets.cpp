@@ -13,7 +13,7 @@ namespace {
 using native::Fd;
 
 // A connection ends if its peer is unreachable for this long. A peer that closes is noticed at once.
-constexpr int kSilenceMs = 15'000;
+constexpr int kKeepaliveTimeoutMs = 15'000;
 constexpr int kProbeS = 2;
 
 constexpr rlim_t kOtherDescriptors = 256;
@@ -74,6 +74,6 @@ void allow_descriptors(std::uint64_t wanted) {
     throw native::system_failure("cannot open " + std::to_string(wanted) + " connections (see ulimit -n)");
 }
 
-void prepare(int fd) { native::tune_connection(fd, kSilenceMs, kProbeS); }
+void prepare(int fd) { native::tune_connection(fd, kKeepaliveTimeoutMs, kProbeS); }
 
 } // namespace crossgen

@@ -33,7 +33,7 @@ void FlowReceiver::took_header(std::size_t bytes) {
   if (!header_.whole())
     return;
   const auto size = get<std::uint64_t>(header_.message().data() + 8);
-  if (size == 0 || size > kMostFlowBytes)
+  if (size == 0 || size > kMaxFlowBytes)
     throw native::Failure("expected a flow of 1 to 2^48 bytes, found " + std::to_string(size));
   body_left_ = size;
 }

@@ -18,7 +18,7 @@
 namespace crossgen {
 
 constexpr std::size_t kMagicBytes = 8;
-constexpr std::size_t kHelloBytes = kMagicBytes + native::kMostSecretBytes;
+constexpr std::size_t kHelloBytes = kMagicBytes + native::kMaxSecretBytes;
 
 using Welcome = std::array<char, 8>;
 using FlowHeader = std::array<char, 16>;

@@ -15,8 +15,8 @@ enum Stream : std::uint32_t { kGapStream, kSizeStream, kDestinationStream, kBurs
 
 enum BurstClass : std::uint16_t { kBurstClass, kQuietClass };
 
-constexpr double kMostFlows = 1e9;
-constexpr std::uint64_t kLeastQuietFlows = 8; // Algorithm 2
+constexpr double kMaxFlows = 1e9;
+constexpr std::uint64_t kMinQuietFlows = 8; // Algorithm 2
 
 // Salamy names the distributions of a burst's split and arrival, not their parameters: both are guesses. The split
 // is even, give or take a tenth. The second flow comes so early that the first one still occupies the link: a burst is
@@ -35,9 +35,9 @@ struct Quiet {
   double scale;
 
   Quiet(double bytes, double mean_bytes) : flows(static_cast<std::uint64_t>(bytes / mean_bytes)), scale(1) {
-    if (flows < kLeastQuietFlows) {
-      flows = kLeastQuietFlows;
-      scale = bytes / kLeastQuietFlows / mean_bytes;
+    if (flows < kMinQuietFlows) {
+      flows = kMinQuietFlows;
+      scale = bytes / kMinQuietFlows / mean_bytes;
     }
   }
 };
@@ -213,7 +213,7 @@ void check_flows(const PlanSpec &spec, const Sizes &sizes) {
   if (flows < 1 && !spec.burst)
     throw native::Failure("expected a load that holds at least one flow of the mean size, " +
                           shown(sizes.mean_bytes()) + " bytes, found " + shown(volume) + " bytes in all");
-  if (flows > kMostFlows)
+  if (flows > kMaxFlows)
     throw native::Failure("expected at most 10^9 flows, found " + shown(flows));
 }
 
@@ -233,7 +233,7 @@ void check_burst(const PlanSpec &spec) {
                           std::to_string(burst.period_ns) + " ns, found " + std::to_string(spec.duration_ns) + " ns");
   const double volume = volume_bytes(spec, burst.period_ns);
   // Each flow of a burst and of a quiet part needs a byte, and each part one more for rounding.
-  const double least = std::max({3 / burst.share(), (kLeastQuietFlows + 1) / (1 - burst.share()), 1e3});
+  const double least = std::max({3 / burst.share(), (kMinQuietFlows + 1) / (1 - burst.share()), 1e3});
   if (volume < least)
     throw native::Failure("expected a load of at least " + shown(least) + " bytes a period, found " + shown(volume));
 }

@@ -12,8 +12,8 @@
 namespace crossgen {
 namespace {
 
-constexpr double kMostBytes = 1e14; // of a size, scaled or not: load files hold flows of up to 2^48 bytes
-constexpr std::size_t kMostPoints = 100'000;
+constexpr double kMaxBytes = 1e14; // of a size, scaled or not: load files hold flows of up to 2^48 bytes
+constexpr std::size_t kMaxPoints = 100'000;
 
 std::string shown(double number) {
   std::ostringstream out;
@@ -156,15 +156,15 @@ private:
         refuse("cumulative probability",
                "expected at least " + shown(before.cumulative) + ", the line before's, found " + quoted(words[1]));
     }
-    if (points_.size() == kMostPoints)
-      refuse("bytes", "expected at most " + std::to_string(kMostPoints) + " sizes");
+    if (points_.size() == kMaxPoints)
+      refuse("bytes", "expected at most " + std::to_string(kMaxPoints) + " sizes");
     points_.push_back(point);
   }
 
   double to_bytes(std::string_view word) const {
     double bytes = 0;
-    if (!to_number(word, bytes) || bytes > kMostBytes)
-      refuse("bytes", "expected a number from 0 to " + shown(kMostBytes) + ", found " + quoted(word));
+    if (!to_number(word, bytes) || bytes > kMaxBytes)
+      refuse("bytes", "expected a number from 0 to " + shown(kMaxBytes) + ", found " + quoted(word));
     if (bytes > 0 && bytes < 1)
       refuse("bytes", "expected 0, or at least 1 byte, found " + quoted(word) + ": are the sizes in bytes?");
     return bytes;
@@ -233,8 +233,8 @@ Sizes Sizes::scaled(double factor) const {
   std::vector<Point> points = points_;
   for (Point &point : points)
     point.bytes *= factor;
-  if (points.back().bytes > kMostBytes)
-    throw native::Failure("expected sizes up to " + shown(kMostBytes) + " bytes once they are scaled, found " +
+  if (points.back().bytes > kMaxBytes)
+    throw native::Failure("expected sizes up to " + shown(kMaxBytes) + " bytes once they are scaled, found " +
                           shown(points.back().bytes));
   return Sizes(std::move(points), between_);
 }

@@ -12,7 +12,7 @@ constexpr auto kRelaxed = std::memory_order_relaxed;
 
 constexpr unsigned kPrecisionBits = 10;
 constexpr std::size_t kBucketsPerOctave = std::size_t{1} << kPrecisionBits;
-constexpr std::uint64_t kMostValue = std::uint64_t{1} << 42;
+constexpr std::uint64_t kMaxValue = std::uint64_t{1} << 42;
 
 } // namespace
 
@@ -30,10 +30,10 @@ std::uint64_t Histogram::greatest_in(std::size_t bucket) {
   return ((bucket - shift * kBucketsPerOctave + 1) << shift) - 1;
 }
 
-Histogram::Histogram() : buckets_(bucket_of(kMostValue) + 1) {}
+Histogram::Histogram() : buckets_(bucket_of(kMaxValue) + 1) {}
 
 void Histogram::record(std::int64_t value) {
-  const std::uint64_t counted = std::min(static_cast<std::uint64_t>(std::max<std::int64_t>(value, 0)), kMostValue);
+  const std::uint64_t counted = std::min(static_cast<std::uint64_t>(std::max<std::int64_t>(value, 0)), kMaxValue);
   buckets_[bucket_of(counted)].fetch_add(1, kRelaxed);
   count_.fetch_add(1, kRelaxed);
   sum_.fetch_add(counted, kRelaxed);

@@ -11,11 +11,11 @@ using native::Nanos;
 using nlohmann::ordered_json;
 
 constexpr std::size_t kBatchBytes = 1 << 20;
-constexpr int kReaderPatienceMs = 10'000;
+constexpr int kReaderTimeoutMs = 10'000;
 
 // The schedule was not held if more flows than this lagged, or less than that of the load was delivered.
-constexpr double kMostLagging = 0.01;
-constexpr double kLeastDelivered = 0.95;
+constexpr double kMaxLagging = 0.01;
+constexpr double kMinDelivered = 0.95;
 
 // Below this share of delivered bytes, the load exceeded what the network could carry.
 constexpr double kOverload = 0.99;
@@ -32,7 +32,7 @@ double share(std::uint64_t part, std::uint64_t whole) {
 
 void Report::ready(std::uint64_t planned_flows) {
   add({{"event", "ready"}, {"flows", planned_flows}});
-  lines_.finish(kReaderPatienceMs);
+  lines_.finish(kReaderTimeoutMs);
 }
 
 // The summary comes first, so that a reader that stops half-way has it.
@@ -40,7 +40,7 @@ void Report::results(const Results &results, Outcome outcome) {
   summary(results, outcome);
   flows(results);
   add({{"event", "done"}, {"not_listed", results.not_listed()}, {"dropped_lines", lines_.dropped()}});
-  lines_.finish(kReaderPatienceMs);
+  lines_.finish(kReaderTimeoutMs);
 }
 
 void Report::summary(const Results &results, Outcome &outcome) {
@@ -53,7 +53,7 @@ void Report::summary(const Results &results, Outcome &outcome) {
   }
   const double lagging = share(results.lagging_flows, results.measured_flows);
   const bool overloaded = achieved_gbps < kOverload * offered_gbps;
-  const bool held = lagging <= kMostLagging && achieved_gbps >= kLeastDelivered * offered_gbps;
+  const bool held = lagging <= kMaxLagging && achieved_gbps >= kMinDelivered * offered_gbps;
   if (!held || (overloaded && results.unfinished_flows > 0))
     outcome.notices.push_back("the load was more than the network or this host took: offered " +
                               std::to_string(offered_gbps) + " Gbit/s, achieved " + std::to_string(achieved_gbps));
@@ -126,7 +126,7 @@ std::string Report::flow_line(const char *event, const Launch &launch) const {
 
 void Report::error(const std::string &message) {
   add({{"event", "error"}, {"message", message}});
-  lines_.finish(kReaderPatienceMs);
+  lines_.finish(kReaderTimeoutMs);
 }
 
 void Report::add(const ordered_json &event) {
@@ -137,7 +137,7 @@ void Report::add(const ordered_json &event) {
 void Report::add_line(const std::string &line) {
   lines_.add(line);
   if (lines_.pending_bytes() > kBatchBytes && lines_.dropped() == 0)
-    lines_.finish(kReaderPatienceMs);
+    lines_.finish(kReaderTimeoutMs);
 }
 
 } // namespace crossgen

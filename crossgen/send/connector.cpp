@@ -13,11 +13,11 @@ namespace {
 using native::Fd;
 using native::Nanos;
 
-constexpr Nanos kPatienceNs = 5'000'000'000;
+constexpr Nanos kConnectTimeoutNs = 5'000'000'000;
 constexpr Nanos kRetryNs = 50'000'000;
 
 // Limit on simultaneous attempts to set up idle connections. For fresh connections, the limit on flows under way holds.
-constexpr std::size_t kMostAttempts = 32;
+constexpr std::size_t kMaxAttempts = 32;
 
 constexpr int kEcnBits = 3;
 
@@ -56,7 +56,7 @@ Fd open_socket(const Pool &pool) {
 Connector::Connector(std::vector<std::unique_ptr<Pool>> &pools, std::vector<std::unique_ptr<Worker>> &workers,
                      const std::string &secret, const SendOptions &options, Results &results)
     : pools_(pools), workers_(workers), hello_(make_hello(secret)),
-      most_attempts_(options.fresh ? options.most_connections : kMostAttempts), results_(results) {}
+      most_attempts_(options.fresh ? options.most_connections : kMaxAttempts), results_(results) {}
 
 void Connector::begin_wanted() {
   bury();
@@ -87,7 +87,7 @@ void Connector::begin(Pool &pool) {
 // connections at once, because their pool then wants another one.
 bool Connector::retry(Attempt &attempt, const std::string &why) {
   const Nanos now_ns = native::monotonic_ns();
-  if (attempt.flow && !attempt.pool->target().lost() && now_ns <= attempt.began_ns + kPatienceNs) {
+  if (attempt.flow && !attempt.pool->target().lost() && now_ns <= attempt.began_ns + kConnectTimeoutNs) {
     attempt.fd = Fd();
     attempt.has_sent_hello = false;
     attempt.trouble = why;
@@ -129,7 +129,7 @@ void Connector::handle(std::span<const pollfd> ready) {
 
 // Advances an attempt. Returns false once the connection is open. Throws native::Failure if the attempt failed.
 bool Connector::goes_on(Attempt &attempt, short events) {
-  if (native::monotonic_ns() > attempt.began_ns + kPatienceNs)
+  if (native::monotonic_ns() > attempt.began_ns + kConnectTimeoutNs)
     throw native::Failure(attempt.trouble);
   if (!attempt.fd && native::monotonic_ns() >= attempt.retry_ns) {
     attempt.fd = open_socket(*attempt.pool);

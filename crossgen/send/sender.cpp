@@ -17,7 +17,7 @@ namespace {
 
 using native::Nanos;
 
-constexpr Nanos kConnectPatienceNs = 20'000'000'000;
+constexpr Nanos kConnectTimeoutNs = 20'000'000'000;
 constexpr Nanos kTickNs = 1'000'000'000;
 constexpr Nanos kConnectLookNs = 50'000'000;
 constexpr Nanos kDrainLookNs = 2'000'000;
@@ -106,7 +106,7 @@ private:
 
   // Sinks may not listen yet: all are waited for.
   void connect() {
-    const Nanos deadline_ns = native::monotonic_ns() + kConnectPatienceNs;
+    const Nanos deadline_ns = native::monotonic_ns() + kConnectTimeoutNs;
     while (const Pool *pool = unconnected()) {
       if (pool->target().lost())
         throw native::Failure(pool->target().why() + " before the start");

@@ -27,8 +27,8 @@ namespace {
 using native::Fd;
 using native::Nanos;
 
-constexpr std::size_t kMostGuests = 64;
-constexpr Nanos kStallPatienceNs = 60'000'000'000;
+constexpr std::size_t kMaxGuests = 64;
+constexpr Nanos kStallTimeoutNs = 60'000'000'000;
 constexpr Nanos kSweepNs = 1'000'000'000;
 
 // Largest number of successive reads of one connection, so that the others are served too.
@@ -142,7 +142,7 @@ private:
       return;
     swept_ns_ = now_ns;
     const auto stalled = connections_.remove_if([now_ns](Connection &each) {
-      return !each.receiver.between_flows() && now_ns - each.last_byte_ns > kStallPatienceNs;
+      return !each.receiver.between_flows() && now_ns - each.last_byte_ns > kStallTimeoutNs;
     });
     counters_.connections -= stalled;
     counters_.dropped += stalled;
@@ -162,7 +162,7 @@ private:
 class Sink {
 public:
   explicit Sink(const SinkOptions &options)
-      : options_(options), endpoint_(options.bind), door_(listener(), kHelloBytes, kMostGuests) {
+      : options_(options), endpoint_(options.bind), door_(listener(), kHelloBytes, kMaxGuests) {
     native::step_down();
     for (unsigned i = 0; i < options.threads; i++)
       workers_.push_back(std::make_unique<Worker>(counters_));

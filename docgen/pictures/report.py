@@ -22,7 +22,7 @@ PICTURE = DOCS / "tutorials/report.png"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 WIDTH, HEIGHT = 1000, 840  # of the window, in CSS pixels: the page down to its last verdict
 COLORS = 64  # which letters, lines and bars need; it halves the file
-MOST_BYTES = 150_000  # of the picture: it is committed
+MAX_BYTES = 150_000  # of the picture: it is committed
 TIMEOUT_S = 60
 OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-sync")
 
@@ -52,8 +52,8 @@ def photograph(page: Path, picture: Path) -> None:
         with Image.open(shot) as image:
             image.convert("RGB").quantize(COLORS, dither=Image.Dither.NONE).save(picture, optimize=True)
     size = picture.stat().st_size
-    if size > MOST_BYTES:
-        raise UsageError(f"{picture}: found {size:,} bytes, expected {MOST_BYTES:,} at most", "lower HEIGHT or COLORS")
+    if size > MAX_BYTES:
+        raise UsageError(f"{picture}: found {size:,} bytes, expected {MAX_BYTES:,} at most", "lower HEIGHT or COLORS")
 
 
 def main() -> int:

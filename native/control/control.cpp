@@ -16,7 +16,7 @@ namespace {
 // The kernel may end a poll late by 0.1 % of its timeout: a long sleep stops 1 % early and is then completed.
 constexpr Nanos kShortSleepNs = 20'000'000;
 
-constexpr std::size_t kMostInputBytes = 4096;
+constexpr std::size_t kMaxInputBytes = 4096;
 
 timespec careful_timeout(Nanos left_ns) {
   left_ns = std::max<Nanos>(left_ns, 0);
@@ -67,12 +67,12 @@ void Control::wait(std::vector<pollfd> &fds, std::optional<Nanos> deadline_ns) {
 }
 
 void Control::read_input() {
-  char chunk[kMostInputBytes];
+  char chunk[kMaxInputBytes];
   const ssize_t n = read(STDIN_FILENO, chunk, sizeof chunk);
   if (n <= 0)
     throw Stopped("standard input closed");
   input_.append(chunk, static_cast<std::size_t>(n));
-  if (input_.size() > kMostInputBytes)
+  if (input_.size() > kMaxInputBytes)
     throw Failure("expected a line of at most 4096 bytes on standard input, found more");
 }
 

@@ -12,14 +12,14 @@ namespace native {
 namespace {
 
 // The time in which a connection must send its hello. The kernel holds a silent connection for about as long.
-constexpr Nanos kPatienceNs = 5'000'000'000;
+constexpr Nanos kHelloTimeoutNs = 5'000'000'000;
 constexpr Nanos kRestNs = 100'000'000;
 
 // Limit on connections accepted in a row, so that the connections accepted before are served in time.
 constexpr int kAcceptedInARow = 64;
 
 Fd defer_accept(Fd listener) {
-  set_option(listener.get(), IPPROTO_TCP, TCP_DEFER_ACCEPT, kPatienceNs / 1'000'000'000);
+  set_option(listener.get(), IPPROTO_TCP, TCP_DEFER_ACCEPT, kHelloTimeoutNs / 1'000'000'000);
   return listener;
 }
 
@@ -71,7 +71,7 @@ void Door::read_hellos(const Enter &enter) {
 
 void Door::accept_some(const Enter &enter) {
   for (int i = 0; i < kAcceptedInARow; i++) {
-    Guest guest{listener_.accept(), monotonic_ns() + kPatienceNs};
+    Guest guest{listener_.accept(), monotonic_ns() + kHelloTimeoutNs};
     const bool accepted = static_cast<bool>(guest.fd);
     if (accepted && !stays(guest)) {
       dismiss(std::move(guest), enter);

@@ -13,7 +13,7 @@ std::string parse_secret(std::string_view line) {
     throw Failure("expected `secret TEXT` as the first line on standard input, found something else");
   line.remove_prefix(kWord.size());
   const bool is_printable = std::all_of(line.begin(), line.end(), [](char c) { return c > ' ' && c <= '~'; });
-  if (line.size() < kLeastSecretBytes || line.size() > kMostSecretBytes || !is_printable)
+  if (line.size() < kMinSecretBytes || line.size() > kMaxSecretBytes || !is_printable)
     throw Failure("expected a secret of 8 to 64 characters without blanks on standard input, found " +
                   std::to_string(line.size()) + " characters");
   return std::string(line);

@@ -8,8 +8,8 @@
 
 namespace native {
 
-constexpr std::size_t kLeastSecretBytes = 8;
-constexpr std::size_t kMostSecretBytes = 64;
+constexpr std::size_t kMinSecretBytes = 8;
+constexpr std::size_t kMaxSecretBytes = 64;
 
 // Returns the secret in the line `secret TEXT`. Throws Failure for any other line, without repeating the line.
 std::string parse_secret(std::string_view line);

@@ -73,13 +73,13 @@ def finite_number(value: float | None) -> float | None:
     return value
 
 
-MOST_GBPS = 1e6  # limit of a link's capacity, a guess: bytes are counted in 64 bits
+MAX_GBPS = 1e6  # limit of a link's capacity, a guess: bytes are counted in 64 bits
 
 
 def check_capacity(capacity: float) -> None:
-    """Raise UsageError if `capacity`, in Gbit/s, is not above 0 and at most MOST_GBPS."""
-    if not 0 < capacity <= MOST_GBPS:
-        raise UsageError(f"--capacity: found {capacity:g} Gbit/s, expected more than 0, and {MOST_GBPS:g} at most")
+    """Raise UsageError if `capacity`, in Gbit/s, is not above 0 and at most MAX_GBPS."""
+    if not 0 < capacity <= MAX_GBPS:
+        raise UsageError(f"--capacity: found {capacity:g} Gbit/s, expected more than 0, and {MAX_GBPS:g} at most")
 
 
 # The limits of `scale` and `dilation` are the same as those of the experiment's fields.

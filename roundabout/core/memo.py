@@ -20,8 +20,8 @@ from roundabout.core import plugins
 from roundabout.core.paths import PACKAGES
 
 SOURCE = (PACKAGES / "roundabout", PACKAGES / "analysis")
-MOST_BYTES = 1_000_000  # limit of one answer, to bound the cache; the catalog's answer has 8,000
-MOST_ANSWERS = 8  # limit of cached answers for each name: enough for eight checkouts or branches
+MAX_BYTES = 1_000_000  # limit of one answer, to bound the cache; the catalog's answer has 8,000
+MAX_ANSWERS = 8  # limit of cached answers for each name: enough for eight checkouts or branches
 FOLDER = "roundabout"
 
 
@@ -113,8 +113,8 @@ def _read(file: str) -> Any | None:
         with open(os.open(file, flags, dir_fd=folder), "rb") as stream:
             found = os.fstat(stream.fileno())
             _check_own(found)
-            if stat.S_ISREG(found.st_mode) and found.st_size <= MOST_BYTES:
-                digest, _, content = stream.read(MOST_BYTES).partition(b"\n")
+            if stat.S_ISREG(found.st_mode) and found.st_size <= MAX_BYTES:
+                digest, _, content = stream.read(MAX_BYTES).partition(b"\n")
                 if digest == checksum_line(content):
                     return json.loads(content)
     return None
@@ -124,7 +124,7 @@ def _write(name: str, file: str, answer: Any) -> None:
     """Keep an answer, and delete the oldest ones of this name. Readers see the whole file or none."""
     content = json.dumps(answer).encode()
     content = checksum_line(content) + b"\n" + content
-    if len(content) > MOST_BYTES:
+    if len(content) > MAX_BYTES:
         return
     with suppress(OSError), _folder(create=True) as folder:
         partial = f".{file}.{os.getpid()}"
@@ -145,8 +145,8 @@ def checksum_line(content: bytes) -> bytes:
 
 
 def _bound(name: str, folder: int) -> None:
-    """Delete all but the MOST_ANSWERS youngest answers of a name, and files that a killed process left."""
+    """Delete all but the MAX_ANSWERS youngest answers of a name, and files that a killed process left."""
     found = [each for each in os.listdir(folder) if each.lstrip(".").startswith(f"{name}-")]
     found.sort(key=lambda each: os.stat(each, dir_fd=folder, follow_symlinks=False).st_mtime_ns, reverse=True)
-    for each in found[MOST_ANSWERS:]:
+    for each in found[MAX_ANSWERS:]:
         os.unlink(each, dir_fd=folder)

@@ -25,7 +25,7 @@ from roundabout.store import files
 DASHBOARDS = ROOT / "collectors/dashboards"
 RULES = DASHBOARDS / "rules.yml"
 SCRAPE_INTERVAL_S = 5  # rules and dashboards assume this interval
-READY_S, END_S, LOOK_S = 60, 10, 0.1
+READY_TIMEOUT_S, END_TIMEOUT_S, LOOK_S = 60, 10, 0.1
 CONFIGURATION, LOG, DATA = "prometheus.yml", "prometheus.log", "data"
 RETENTION = (CONFIGURATION, LOG, DATA, RULES.name)  # allowed content of a folder of --keep
 UNPRIVILEGED = ("prometheus", "nobody")  # users for Prometheus; Debian's package creates the first
@@ -71,7 +71,7 @@ def prometheus(relay: str, folder: Path, port: int) -> Iterator[str]:
     finally:
         process.terminate()
         try:
-            process.wait(END_S)
+            process.wait(END_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -171,7 +171,7 @@ def _open_folder(folder: Path) -> Iterator[int]:
 
 def _await_ready(process: "subprocess.Popen[bytes]", url: str, log: Path) -> None:
     direct = build_opener(ProxyHandler({}))
-    deadline = time.monotonic() + READY_S
+    deadline = time.monotonic() + READY_TIMEOUT_S
     while time.monotonic() < deadline:
         if process.poll() is not None:
             said = log.read_text(errors="replace").strip().splitlines()
@@ -181,4 +181,4 @@ def _await_ready(process: "subprocess.Popen[bytes]", url: str, log: Path) -> Non
                 return
         except OSError:
             time.sleep(LOOK_S)
-    raise RoundaboutError(f"prometheus was not ready after {READY_S} s", f"what it said: {log}")
+    raise RoundaboutError(f"prometheus was not ready after {READY_TIMEOUT_S} s", f"what it said: {log}")

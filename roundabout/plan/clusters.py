@@ -20,7 +20,7 @@ from roundabout.models.fluid.engine import Engine
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
 from roundabout.models.schedulers import make_scheduler
 from roundabout.spec.cluster import MOVE_S, MOVES_S, Cluster as ClusterSpec, Paths
-from roundabout.spec.experiment import MOST_ITERATIONS, ResolvedJob, TrialSpec
+from roundabout.spec.experiment import MAX_ITERATIONS, ResolvedJob, TrialSpec
 
 AT_ONCE_MS = 0.001
 """Milliseconds added to a job's simulated departure, so that an iteration that ends at that instant counts."""
@@ -53,8 +53,8 @@ def trace_requests_of(spec: TrialSpec, seed: int) -> tuple[Request, ...]:
             raise TraceError(
                 message, "give the trace a `compression` or fewer `jobs`, or its file only those of some days"
             )
-        if each.iterations > MOST_ITERATIONS and part is None:
-            message = f"{where}: found {each.iterations:,} iterations, expected {MOST_ITERATIONS:,} at most"
+        if each.iterations > MAX_ITERATIONS and part is None:
+            message = f"{where}: found {each.iterations:,} iterations, expected {MAX_ITERATIONS:,} at most"
             raise TraceError(message, "give the trace a `compression`, leave longer jobs out, or play a `slice` of it")
     return wanted
 

@@ -8,7 +8,7 @@ from roundabout.spec.experiment import ResolvedJob, TrialSpec
 from roundabout.spec.topology import Hop
 
 # Share of a link's rate that jobs get if cross traffic requests all of it. A share of 0 would give infinite durations.
-LEAST_SHARE = 0.05
+MIN_SHARE = 0.05
 
 
 def expected_iterations_s(spec: TrialSpec) -> float:
@@ -60,7 +60,7 @@ def _cross_traffic_gbps(spec: TrialSpec) -> Mapping[Hop, float]:
 def _residual_gbps(hop: Hop, taken: Mapping[Hop, float]) -> float:
     """Return the rate that cross traffic leaves to jobs on a link, which is never 0."""
     rate = hop.link.payload_rate_gbps
-    return max(rate - taken.get(hop, 0.0), LEAST_SHARE * rate)
+    return max(rate - taken.get(hop, 0.0), MIN_SHARE * rate)
 
 
 def _demands_gbps(spec: TrialSpec, name: str) -> Mapping[Hop, float]:

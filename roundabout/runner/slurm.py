@@ -15,7 +15,9 @@ from pathlib import Path
 from roundabout.core.errors import RoundaboutError, UsageError
 
 ENGINE = "slurm"
-ANSWER_S = 120  # time limit of a Slurm command; it gives up earlier itself unless the network drops its messages
+ANSWER_TIMEOUT_S = (
+    120  # time limit of a Slurm command; it gives up earlier itself unless the network drops its messages
+)
 LARGEST_ARRAY = 1000  # jobs in an array under Slurm's default, MaxArraySize=1001
 
 
@@ -117,14 +119,14 @@ class Slurm:
 def _call(words: Sequence[str], told: str = "") -> str:
     """Return the output of one of Slurm's programs, without the names of clusters. Raises SlurmError."""
     try:
-        done = subprocess.run(words, input=told, capture_output=True, text=True, timeout=ANSWER_S)
+        done = subprocess.run(words, input=told, capture_output=True, text=True, timeout=ANSWER_TIMEOUT_S)
     except FileNotFoundError:
         raise SlurmError(
             f"found no {words[0]} on this machine, expected Slurm's",
             "submit where Slurm takes jobs, or leave out --executor",
         ) from None
     except subprocess.TimeoutExpired:
-        raise SlurmError(f"Slurm did not answer {words[0]} within {ANSWER_S} s") from None
+        raise SlurmError(f"Slurm did not answer {words[0]} within {ANSWER_TIMEOUT_S} s") from None
     except OSError as error:
         raise SlurmError(f"cannot run {words[0]}: {error.strerror}") from error
     if done.returncode != 0:

@@ -30,7 +30,7 @@ from roundabout.store import Run, new_run_id
 from roundabout.store.trial_states import state_of_record
 
 LOOK_S = 2.0  # seconds between queries, because Slurm's controller serves many users
-END_S = 120.0  # time limit of cancelled jobs for their cleanup; a node may hang in COMPLETING forever
+END_TIMEOUT_S = 120.0  # time limit of cancelled jobs for their cleanup; a node may hang in COMPLETING forever
 SHOWN = 5
 ERROR = re.compile(
     r"^(?:slurmstepd: )?error: (.*(?:\n  .*)*)", re.MULTILINE
@@ -112,7 +112,7 @@ class Sweep:
 
     def _cancel(self, job: Job) -> list[SweepError]:
         """Cancel the jobs that are left, and wait for their end. Return the error to raise if jobs may be left."""
-        deadline, cancelled = time.monotonic() + END_S, False
+        deadline, cancelled = time.monotonic() + END_TIMEOUT_S, False
         while True:
             there, said = Counter({"unknown": 1}), ""
             try:
@@ -126,7 +126,9 @@ class Sweep:
                 return []
             said = said or _read_logs(there)
             if time.monotonic() > deadline:
-                message = f"jobs of the run may be left on Slurm, after {END_S:g} s of waiting for their end: {said}"
+                message = (
+                    f"jobs of the run may be left on Slurm, after {END_TIMEOUT_S:g} s of waiting for their end: {said}"
+                )
                 return [SweepError(message, f"cancel them: scancel --name={job.name}")]
             self.observer.step(f"cancelling jobs on Slurm: {said}")
             time.sleep(LOOK_S)

@@ -59,7 +59,7 @@ ROUTE_RULES = {"congctl": text(), "rto_min_ms": either(text(), whole(1, 2**31 - 
 # without metrics, Linux would reuse any known one of the same id and protocol with its metrics (fib_find_info_nh).
 PASSING_PROTOCOL = "254"
 UNKNOWN = "unknown"  # speed that is reported for a link that is down
-LINK_UP_S = 15  # time limit of a link to come up again; a guess
+LINK_UP_TIMEOUT_S = 15  # time limit of a link to come up again; a guess
 LOOK_S = 0.1  # interval of checks of a link, in which the kernel notices that it went down; a guess
 IPV4_PREFIX = re.compile(r"([0-9]{1,3}\.){3}[0-9]{1,3}(/[0-9]{1,2})?( table [0-9]{1,10})?")
 # Words in the output of `ip route` that its input does not accept.
@@ -257,7 +257,7 @@ def _write_speed(host: Host, target: str, values: Mapping[str, Value]) -> None:
 
 
 def _await_speed(host: Host, target: str) -> None:
-    give_up = time.monotonic() + LINK_UP_S
+    give_up = time.monotonic() + LINK_UP_TIMEOUT_S
     while not _is_up(host, target) and time.monotonic() < give_up:
         time.sleep(LOOK_S)
 

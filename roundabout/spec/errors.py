@@ -31,7 +31,7 @@ class SpecError(UsageError):
         self.further: tuple[SpecError, ...] = ()  # other faults that the same check found
 
 
-MOST_SUGGESTIONS = 6  # names in a hint
+MAX_SUGGESTIONS = 6  # names in a hint
 
 # Fields and values that version 1.0 refuses, each with its current name.
 RENAMED = {"needs": "depends_on", "takes": "inputs", "meant": "auto"}
@@ -43,7 +43,7 @@ def suggest(word: object, known: Iterable[object]) -> str | None:
     if RENAMED.get(str(word)) in names:
         return f"it is called {RENAMED[str(word)]} since version 1.0"
     longer = [name for name in names if name.startswith(f"{word}_")]  # a unit or a variant is missing: T for T_us
-    near = longer[:MOST_SUGGESTIONS] or difflib.get_close_matches(str(word), names, n=2, cutoff=0.6)
+    near = longer[:MAX_SUGGESTIONS] or difflib.get_close_matches(str(word), names, n=2, cutoff=0.6)
     return f"did you mean {' or '.join(near)}?" if near else None
 
 

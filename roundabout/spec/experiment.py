@@ -35,8 +35,8 @@ from roundabout.spec.transports.queues import RED_WEIGHT, QueueName
 
 Jitter = Annotated[float, Field(ge=0, lt=1)]
 Flows = Annotated[int, Field(ge=1, le=64)]
-MOST_ITERATIONS = 100_000  # limit for a job; the fluid engine simulates some 7,000 a second, so more take minutes
-Iterations = Annotated[int, Field(ge=1, le=MOST_ITERATIONS)]
+MAX_ITERATIONS = 100_000  # limit for a job; the fluid engine simulates some 7,000 a second, so more take minutes
+Iterations = Annotated[int, Field(ge=1, le=MAX_ITERATIONS)]
 Workers = Annotated[Tuple[NodeName], Field(min_length=2)]
 
 # Name of the only variant of an experiment without the factor `variant`.
@@ -47,8 +47,8 @@ FAIR = "fair"
 # A job's priority is the DSCP of its packets, a field of 6 bits. 0 is left to packets without a priority.
 Priority = Annotated[int, Field(ge=1, le=63)]
 # Limit of queues for jobs. Ports have eight classes, one of which is reserved for CNPs.
-MOST_QUEUES = 7
-Queues = Annotated[int, Field(ge=2, le=MOST_QUEUES)]
+MAX_QUEUES = 7
+Queues = Annotated[int, Field(ge=2, le=MAX_QUEUES)]
 
 RedWeight = Annotated[float, Field(gt=0, le=1)]
 
@@ -60,7 +60,7 @@ class WeightedQueues(Strict):
     first, strictly.
     """
 
-    weights: Annotated[Tuple[Annotated[int, Field(ge=1, le=10_000)]], Field(min_length=2, max_length=MOST_QUEUES)] = (
+    weights: Annotated[Tuple[Annotated[int, Field(ge=1, le=10_000)]], Field(min_length=2, max_length=MAX_QUEUES)] = (
         Field(description="of the lowest queues, from the one that strict priorities would serve last upwards")
     )
     quantum_bytes: Annotated[int, Field(ge=64, le=10**6)] | None = Field(
@@ -259,7 +259,7 @@ class Treatment(Strict):
         description="kind of queue at switch ports; `auto`: the kind that the transports in use declare",
     )
     priority_queues: Queues = Field(
-        default=MOST_QUEUES, description="priority queues of a port; lower priorities share the last"
+        default=MAX_QUEUES, description="priority queues of a port; lower priorities share the last"
     )
     dwrr: WeightedQueues | None = Field(
         default=None, description="weights of the lowest priority queues; default: higher priorities come first"
@@ -425,7 +425,7 @@ class TrialSpec(Strict):
     iterations: Iterations
     tcp: Tcp = Tcp()
     queue: QueueName = "thresholds"
-    priority_queues: Queues = MOST_QUEUES
+    priority_queues: Queues = MAX_QUEUES
     dwrr: WeightedQueues | None = None
     red_weight: RedWeight | None = None
     one_job_at_a_time: bool = False
@@ -435,7 +435,7 @@ class TrialSpec(Strict):
     @model_serializer(mode="wrap")
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Drop fields at their defaults, so that trial keys hashed before a field existed stay valid."""
-        of_jobs = {"queue": "thresholds", "priority_queues": MOST_QUEUES, "cassini": None}
+        of_jobs = {"queue": "thresholds", "priority_queues": MAX_QUEUES, "cassini": None}
         of_jobs |= {"dwrr": None, "red_weight": None}
         return drop_defaults({**of_jobs, "cluster": None, "submitted": []}, handler(self))
 

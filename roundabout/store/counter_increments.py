@@ -17,7 +17,7 @@ Kind = Literal["ok", "wrap", "reset", "backwards", "gone", "full"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 KNOWN: tuple[Kind, ...] = ("ok", "wrap")
 
-MOST_PER_S = 1e11  # bytes per second of an 800 Gbit/s port, the largest rate of any counter
+MAX_PER_S = 1e11  # bytes per second of an 800 Gbit/s port, the largest rate of any counter
 WRAPS_BITS = 32  # the only width that wraps within a run; narrower counters stop at their maximum
 
 
@@ -45,7 +45,7 @@ class Increments:
 
 
 def compute_increments(
-    at_ns: NDArray[np.int64], values: NDArray[Any], width_bits: int = 64, *, most_per_s: float = MOST_PER_S
+    at_ns: NDArray[np.int64], values: NDArray[Any], width_bits: int = 64, *, most_per_s: float = MAX_PER_S
 ) -> Increments:
     """Return the increments of a counter that had `values` at the instants `at_ns`. Both arrays have length n.
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from roundabout.core.errors import in_one_line
 
-LEAST_WIDTH = 20  # columns; a narrower terminal wraps the text itself, as a pseudo-terminal without a size (0) must
+MIN_WIDTH = 20  # columns; a narrower terminal wraps the text itself, as a pseudo-terminal without a size (0) must
 
 
 def print_line(line: object) -> None:
@@ -40,7 +40,7 @@ def _wrap(line: str) -> str:
         width = os.get_terminal_size(sys.stderr.fileno()).columns
     except (OSError, ValueError):
         return line
-    if len(line) <= width or width < LEAST_WIDTH:
+    if len(line) <= width or width < MIN_WIDTH:
         return line
     wrapper = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False, drop_whitespace=True)
     return wrapper.fill(line)

@@ -13,7 +13,7 @@ from tests.algorithms.library import LIBRARY, ONE_Q24, Iteration, MltcpParams
 pytestmark = pytest.mark.unit
 
 QUARTER = ONE_Q24 // 4
-LEAST_GAP_US, PATIENCE = 1000, 4
+MIN_GAP_US, PATIENCE = 1000, 4
 CLOCKS = st.sampled_from([1, 2**31 - 50_000, 2**32 - 50_000])
 """Where the clock may stand: also where 32 bits of it wrap soon."""
 
@@ -147,5 +147,5 @@ def test_learned_bytes_follow_a_job_that_changes(factor: float, size: int) -> No
 def test_a_job_that_is_never_silent_has_no_iterations() -> None:
     job = Job(MltcpParams(learn_q24=QUARTER))
     for _ in range(10_000):
-        job.ack(LEAST_GAP_US - 1, 1000)
+        job.ack(MIN_GAP_US - 1, 1000)
     assert (job.it.ended, job.it.learned_bytes, job.it.sent) == (0, 0, 10_000_000)

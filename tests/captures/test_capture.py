@@ -20,7 +20,7 @@ from tests.deadline import wait_for
 from tests.running import load_program
 
 PROGRAM = Path(__file__).parents[2] / "collectors" / "capture.py"
-PATIENCE_S = 20
+TIMEOUT_S = 20
 
 pytestmark = [
     pytest.mark.lab,
@@ -56,7 +56,7 @@ class Capturing:
         subprocess.run(["nsenter", net, sys.executable, "-c", code], check=True)
 
     def end(self) -> tuple[dict[str, Any], list[bytes]]:
-        stdout, stderr = self.process.communicate(timeout=PATIENCE_S)
+        stdout, stderr = self.process.communicate(timeout=TIMEOUT_S)
         assert self.process.returncode == 0, stderr
         line, _, rest = stdout.partition(b"\n")
         counts = json.loads(line)
@@ -145,9 +145,9 @@ def test_a_ring_keeps_to_its_budget_and_to_the_newest(start: Any, tmp_path: Path
 
 def test_a_kill_leaves_no_tcpdump(start: Any) -> None:
     capturing = start()
-    wait_for(lambda: len(tcpdumps(capturing.folder)) == 1, PATIENCE_S)
+    wait_for(lambda: len(tcpdumps(capturing.folder)) == 1, TIMEOUT_S)
     capturing.process.send_signal(signal.SIGKILL)
-    wait_for(lambda: tcpdumps(capturing.folder) == [], PATIENCE_S)
+    wait_for(lambda: tcpdumps(capturing.folder) == [], TIMEOUT_S)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
@@ -155,7 +155,7 @@ def test_a_signal_leaves_nothing_on_the_host(start: Any, number: signal.Signals)
     capturing = start()
     capturing.send(10)
     capturing.process.send_signal(number)
-    _, said = capturing.process.communicate(timeout=PATIENCE_S)
+    _, said = capturing.process.communicate(timeout=TIMEOUT_S)
     assert (capturing.process.returncode, said) == (1, f"capture: ended by {number.name}\n".encode())
     assert tcpdumps(capturing.folder) == []
     assert list(capturing.folder.iterdir()) == []
@@ -163,7 +163,7 @@ def test_a_signal_leaves_nothing_on_the_host(start: Any, number: signal.Signals)
 
 def test_an_interface_that_is_not_there_is_named() -> None:
     done = subprocess.run(
-        [sys.executable, PROGRAM, "--interface", "nothere0"], input=b"", capture_output=True, timeout=PATIENCE_S
+        [sys.executable, PROGRAM, "--interface", "nothere0"], input=b"", capture_output=True, timeout=TIMEOUT_S
     )
     assert done.returncode == 1
     assert done.stderr.startswith(b"capture: tcpdump: nothere0: ")

@@ -24,7 +24,7 @@ from tests.deadline import wait_for
 
 pytestmark = pytest.mark.unit
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 DIRECT = build_opener(ProxyHandler({}))
 
 
@@ -98,10 +98,10 @@ def test_hosts_come_and_go(tmp_path: Path) -> None:
     standing = [fake_host(tmp_path, "s0")]
     with relay_of(standing) as relay:
         standing.append(fake_host(tmp_path, "s1"))
-        wait_for(lambda: status(relay, "/metrics/fake/s1") == 200, PATIENCE_S, what="s1 answers")
+        wait_for(lambda: status(relay, "/metrics/fake/s1") == 200, TIMEOUT_S, what="s1 answers")
         standing.pop(0)
-        wait_for(lambda: targets(relay) == {"/metrics/fake/s1"}, PATIENCE_S, what="s0 is gone")
-        wait_for(lambda: len(running(tmp_path)) == 2, PATIENCE_S, what="what ran for s0 ended")
+        wait_for(lambda: targets(relay) == {"/metrics/fake/s1"}, TIMEOUT_S, what="s0 is gone")
+        wait_for(lambda: len(running(tmp_path)) == 2, TIMEOUT_S, what="what ran for s0 ended")
 
 
 def test_a_host_that_is_lost_stays_a_target_and_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +110,7 @@ def test_a_host_that_is_lost_stays_a_target_and_is_tried_again(tmp_path: Path, m
         for pid in running(tmp_path):
             os.kill(pid, signal.SIGKILL)
         assert status(relay, "/metrics/fake/s0") == 503
-        wait_for(lambda: status(relay, "/metrics/fake/s0") == 200, PATIENCE_S, what="it is started anew")
+        wait_for(lambda: status(relay, "/metrics/fake/s0") == 200, TIMEOUT_S, what="it is started anew")
 
 
 def test_a_host_that_nobody_reaches_is_a_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +135,7 @@ def test_targets_that_cannot_be_listed_now_are_listed_later(tmp_path: Path, erro
         return [fake_host(tmp_path, "s0")]
 
     with run_relay(ExporterPool(standing), list, str) as relay:
-        wait_for(lambda: len(calls) > 3, PATIENCE_S, what="it is listed again")
+        wait_for(lambda: len(calls) > 3, TIMEOUT_S, what="it is listed again")
         assert status(relay, "/metrics/fake/s0") == 200
 
 

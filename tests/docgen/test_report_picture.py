@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from docgen.pictures.report import BROWSERS, HEIGHT, MOST_BYTES, PICTURE, WIDTH, find_browser, photograph
+from docgen.pictures.report import BROWSERS, HEIGHT, MAX_BYTES, PICTURE, WIDTH, find_browser, photograph
 from roundabout.core.errors import UsageError
 
 pytestmark = pytest.mark.unit
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.unit
 def test_the_tutorials_picture_is_small_and_whole() -> None:
     with Image.open(PICTURE) as image:
         assert image.size == (WIDTH, HEIGHT)
-    assert PICTURE.stat().st_size <= MOST_BYTES
+    assert PICTURE.stat().st_size <= MAX_BYTES
 
 
 def test_a_missing_browser_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

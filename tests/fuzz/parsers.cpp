@@ -88,14 +88,14 @@ void read_job(const std::string &input) {
   for (const replay::Phase &phase : job.phases)
     for (const replay::Transfer &transfer : phase.transfers)
       require(transfer.from < job.workers.size() && transfer.to < job.workers.size() &&
-              transfer.channel < replay::kMostChannels);
+              transfer.channel < replay::kMaxChannels);
 }
 
 void read_control_line(const std::string &input) {
   if (!input.empty() && input[0] == 's' && input.find("start") == 0)
     require(native::parse_start(input) > 0);
   else
-    require(native::parse_secret(input).size() >= native::kLeastSecretBytes);
+    require(native::parse_secret(input).size() >= native::kMinSecretBytes);
 }
 
 // Both ends of the decoder: what it reads is a file, what it writes is thrown away.

@@ -127,7 +127,7 @@ def test_wrong_rate_of_the_trunk_is_an_error(topology, lab_name, monkeypatch, fa
 
     name = lab_name()
     monkeypatch.setattr(port_queues, "port_queues", wrong)
-    monkeypatch.setattr(link_measurement, "PATIENCE_S", 1.0)
+    monkeypatch.setattr(link_measurement, "MEASUREMENT_TIMEOUT_S", 1.0)
     message = rf"link L1, from tor0 to tor1: measured ({measured}) Gbit/s of payload, expected 43 within 3%"
     with pytest.raises(LabError, match=message):
         Lab.create(topology, name)

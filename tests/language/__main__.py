@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.language.census import ROOT, SUBJECT_MOST, Finding, counts, findings, tracked_files
+from tests.language.census import MAX_SUBJECT, ROOT, Finding, counts, findings, tracked_files
 
 RATCHET = Path(__file__).with_name("ratchet.json")
 HOOK = ".githooks/commit-msg"
@@ -67,9 +67,9 @@ def long_subjects() -> list[str]:
     log = _git("log", "--no-merges", "--format=%h %s", f"{added[-1]}..HEAD") if added else ""
     lines = [line.partition(" ") for line in log.splitlines()]
     return [
-        f"commit {commit}: the subject has {len(subject)} characters, at most {SUBJECT_MOST} are allowed"
+        f"commit {commit}: the subject has {len(subject)} characters, at most {MAX_SUBJECT} are allowed"
         for commit, _, subject in lines
-        if len(subject) > SUBJECT_MOST
+        if len(subject) > MAX_SUBJECT
     ]
 
 

@@ -29,7 +29,7 @@ ALLOWED = re.compile(
     re.IGNORECASE,
 )
 FEWEST_WORDS = 4
-SUBJECT_MOST = 72  # characters of a commit's subject
+MAX_SUBJECT = 72  # characters of a commit's subject
 # Nouns, terms of the field and names that only look like participles or adverbs.
 NOUNS = {
     *("ring", "settings", "string", "timing", "testbed", "spec", "seed", "speed", "feed", "embed"),

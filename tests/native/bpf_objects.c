@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MOST_MAPS 64
+#define MAX_MAPS 64
 
 static int complain(const char *about) {
   perror(about);
@@ -25,16 +25,16 @@ static void print_programs(void) {
   const char *separator = "";
   for (__u32 id = 0; bpf_prog_get_next_id(id, &id) == 0;) {
     struct bpf_prog_info info = {0};
-    __u32 size = sizeof(info), maps[MOST_MAPS];
+    __u32 size = sizeof(info), maps[MAX_MAPS];
     info.map_ids = (__u64)(unsigned long)maps;
-    info.nr_map_ids = MOST_MAPS;
+    info.nr_map_ids = MAX_MAPS;
     int fd = bpf_prog_get_fd_by_id(id);
     if (fd < 0)
       continue; // gone since
     if (bpf_obj_get_info_by_fd(fd, &info, &size) == 0) {
       printf("%s{\"id\": %u, \"name\": \"%s\", \"run_time_ns\": %llu, \"run_count\": %llu, \"map_ids\": [", separator,
              info.id, info.name, info.run_time_ns, info.run_cnt);
-      for (__u32 i = 0; i < info.nr_map_ids && i < MOST_MAPS; i++)
+      for (__u32 i = 0; i < info.nr_map_ids && i < MAX_MAPS; i++)
         printf("%s%u", i ? ", " : "", maps[i]);
       printf("]}");
       separator = ", ";

@@ -152,7 +152,7 @@ def test_a_frozen_hosts_entries_stay_and_other_hosts_are_restored(
     provider: RackProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Undoing it ends by itself: nobody need kill anything."""
-    monkeypatch.setattr(programs, "CALL_S", 0.3)
+    monkeypatch.setattr(programs, "CALL_TIMEOUT_S", 0.3)
 
     def call(connection: LocalConnection, argv: Sequence[str], stdin: str) -> str:
         there = ["sleep", "60"] if connection.host == "s1" else ["touch", str(tmp_path / connection.host)]

@@ -50,7 +50,7 @@ def fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ends:
     monkeypatch.setenv("FABRIC", str(tmp_path))
     monkeypatch.setattr(traffic, "DEVICES", str(tmp_path / "infiniband"))
     monkeypatch.setattr(traffic, "FIRST_PORT", free_port())
-    monkeypatch.setattr(traffic, "LONGEST_S", 120)
+    monkeypatch.setattr(traffic, "TEST_TIMEOUT_S", 120)
 
     def build(**others: dict[str, Any]) -> list[RdmaEnd]:
         hosts, ends = {}, []

@@ -24,7 +24,7 @@ from tests.deadline import wait_for
 ROOT = Path(__file__).parents[2]
 ROUNDABOUT = [sys.executable, "-m", "roundabout.cli.main"]
 DIRECT = build_opener(ProxyHandler({}))
-PATIENCE_S = 90
+TIMEOUT_S = 90
 # Of real servers alone.
 ELSEWHERE = "Roundabout: a rack's NICs and GPUs"
 pytestmark = [pytest.mark.lab, pytest.mark.proof, pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")]
@@ -87,10 +87,10 @@ def listeners(url: str) -> bool:
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_prometheus_ends_with_the_controller(tmp_path: Path, number: signal.Signals, status: int) -> None:
     with shown(tmp_path) as (process, url):
-        wait_for(lambda: answers(url), PATIENCE_S, what="the controller answers", every_s=0.5)
+        wait_for(lambda: answers(url), TIMEOUT_S, what="the controller answers", every_s=0.5)
         process.send_signal(number)
-        assert process.wait(PATIENCE_S) == status
-    wait_for(lambda: not listeners(url), PATIENCE_S, what="nobody listens any more", every_s=0.5)
+        assert process.wait(TIMEOUT_S) == status
+    wait_for(lambda: not listeners(url), TIMEOUT_S, what="nobody listens any more", every_s=0.5)
 
 
 def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_leftovers_are_removed_by_the_holder_of_the_machine_alone(tmp_path, monk
 
     monkeypatch.setattr(clean, "STATE", state)
     monkeypatch.setattr(clean, "JOURNALS", tmp_path / "runs")
-    monkeypatch.setattr(clean, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(clean, "LEASE_TIMEOUT_S", 0.1)
     monkeypatch.setattr(clean, "find_leftovers", lambda state: leftovers.find_leftovers(state, tmp_path / "netns"))
     monkeypatch.setattr(clean, "undo", undo)
     with (
@@ -389,7 +389,7 @@ def test_a_program_that_does_not_end_is_dropped():
     program = Program("sleep", LocalConnection(), ["sleep", "60"])
     program.close_stdin()
     begin = time.monotonic()
-    program.finish(patience_s=0.1)
+    program.finish(timeout_s=0.1)
     assert time.monotonic() - begin < 5
     assert program.status == -9
 

@@ -21,7 +21,7 @@ from tests.runner.interruptions.test_deadlines import connected_to
 
 pytestmark = pytest.mark.unit
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 MUCH = 24 << 20  # bytes, more than an SSH window
 TEXT = strategies.text(strategies.characters(exclude_characters="\n", exclude_categories=["Cs"]))
 
@@ -107,7 +107,7 @@ class Recorded:
 def heard(connection: Any, argv: list[str] | None = None) -> list[str | None]:
     """Return every line that a program's listener gets."""
     lines: list[str | None] = []
-    Program("a program", connection, argv or ["true"], lambda _, line: lines.append(line)).finish(PATIENCE_S)
+    Program("a program", connection, argv or ["true"], lambda _, line: lines.append(line)).finish(TIMEOUT_S)
     return lines
 
 
@@ -149,7 +149,7 @@ def test_a_program_that_does_not_read_its_input_says_why_it_ended(host: Connecti
 
 def test_writing_to_a_program_that_ended_is_no_lost_host(host: Connection) -> None:
     program = Program("a program", host, ["sh", "-c", "echo refused >&2; exit 4"])
-    program.finish(PATIENCE_S)
+    program.finish(TIMEOUT_S)
     program.send("start 5")
     assert (program.lost_connection, program.status, program.describe_end()) == (False, 4, "refused")
 
@@ -157,7 +157,7 @@ def test_writing_to_a_program_that_ended_is_no_lost_host(host: Connection) -> No
 def test_a_program_that_says_much_on_stderr_goes_on(host: Connection) -> None:
     said = f"import sys; sys.stderr.write('e' * {MUCH}); print('iteration', flush=True)"
     program = Program("a trainer", host, [sys.executable, "-c", said])
-    program.finish(PATIENCE_S)
+    program.finish(TIMEOUT_S)
     assert (program.lines, program.status, len(program.stderr)) == (["iteration"], 0, MUCH)
 
 
@@ -174,7 +174,7 @@ def test_closing_the_connection_ends_a_program_that_nobody_finished() -> None:
     connection = LocalConnection()
     program = Program("sleep", connection, ["sleep", "60"], lambda *_: ended.set())
     connection.close()
-    assert ended.wait(PATIENCE_S)
+    assert ended.wait(TIMEOUT_S)
     assert program.status == -signal.SIGKILL
 
 

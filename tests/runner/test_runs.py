@@ -194,7 +194,7 @@ def test_a_worker_may_export_its_record_for_longer_than_an_iteration(work, monke
 
 
 def test_an_export_that_does_not_end_fails_the_trial(work, monkeypatch):
-    monkeypatch.setattr(attempt, "RECORDING_S", 1)
+    monkeypatch.setattr(attempt, "RECORDING_TIMEOUT_S", 1)
     work.provider.fault("s0", exports_s=60)
     run = work.start()
     ((_, reasons, _), *_) = work.notes.ended
@@ -309,7 +309,7 @@ def test_a_lease_that_is_lost_during_a_trial_ends_it_at_once(work, monkeypatch):
 @pytest.mark.proof
 @pytest.mark.parametrize("command", ["apply", "read"])
 def test_a_host_that_freezes_costs_an_attempt(work, monkeypatch, command):
-    monkeypatch.setattr(programs, "CALL_S", 8)
+    monkeypatch.setattr(programs, "CALL_TIMEOUT_S", 8)
     work.provider.fault("s2", **{f"freezes_in_{command}": True})
     run = work.start()
     assert work.notes.ended[0][1] == ["lost host s2: sh took longer than 8 s"]
@@ -345,8 +345,8 @@ def test_a_host_that_is_lost_while_it_is_prepared_costs_an_attempt(work, monkeyp
 
 
 def test_trainers_that_are_never_ready_are_named(work, monkeypatch):
-    monkeypatch.setattr(attempt, "READY_S", 3)
-    monkeypatch.setattr(attempt, "PATIENCE_S", 1.0)
+    monkeypatch.setattr(attempt, "READY_TIMEOUT_S", 3)
+    monkeypatch.setattr(attempt, "END_TIMEOUT_S", 1.0)
     work.provider.fault("s3", never_ready=True)
     work.start()
     assert work.notes.ended[0][1] == ["trainers were not ready after 3 s: j2 on s3"]

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from roundabout.models.cluster import migration
 from roundabout.models.cluster.cassini import RankingRules, decide_alone, decide_with_cassini
 from roundabout.models.cluster.demands import DemandFinder, worst_excess
-from roundabout.models.cluster.migration import LEAST_FALL, MigrationRule, SwapSearch, swap_workers
+from roundabout.models.cluster.migration import MIN_FALL, MigrationRule, SwapSearch, swap_workers
 from roundabout.models.cluster.placement import host_tree_of
 from roundabout.models.cluster.state import Job, Request, State
 from tests.schedulers.clusters import KNOWN, MODELS, cluster
@@ -60,7 +60,7 @@ def test_swaps_keep_each_jobs_workers_and_lower_the_excess_as_they_say(state, mo
     assert all(count <= state.topology.gpus_per_host for count in taken.values())
     moved = {job for swap in swaps for job in swap.moved}
     assert {job for job, each in placements.items() if each != state.placements[job]} <= moved
-    assert all(swap.fall > LEAST_FALL - 1e-6 for swap in swaps)
+    assert all(swap.fall > MIN_FALL - 1e-6 for swap in swaps)
     before, after = (summed_excess(state, each) for each in (state.placements, placements))
     assert before - after == pytest.approx(sum(swap.fall for swap in swaps), abs=1e-9)
     assert swap_workers(state, state.placements, KNOWN, most) == (placements, swaps)
@@ -131,5 +131,5 @@ def test_a_job_that_stands_still_is_not_moved_again():
 
 def test_nobody_moves_for_less_than_the_least_fall(monkeypatch):
     state = running(CROSSING)
-    monkeypatch.setattr(migration, "LEAST_FALL", 1.7)
+    monkeypatch.setattr(migration, "MIN_FALL", 1.7)
     assert swap_workers(state, state.placements, BY_HAND, 1) == (state.placements, [])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from roundabout.models.cluster.placement import draw_alternatives, host_tree_of
-from roundabout.models.cluster.state import MOST_CANDIDATES
+from roundabout.models.cluster.state import MAX_CANDIDATES
 from tests.schedulers.clusters import cluster
 
 pytestmark = pytest.mark.unit
@@ -66,4 +66,4 @@ def test_candidates_are_ten_at_most_and_no_two_alike():
     found = draw_alternatives({"j": ("s1",)}, lambda rng: next(draws), 1)
     assert found == [{"j": (f"s{number}",)} for number in (1, 3, 5, 7, 9, 11)]
     many = iter(range(100))
-    assert len(draw_alternatives({}, lambda rng: {"j": (str(next(many)),)}, 1)) == MOST_CANDIDATES
+    assert len(draw_alternatives({}, lambda rng: {"j": (str(next(many)),)}, 1)) == MAX_CANDIDATES

@@ -452,7 +452,7 @@ def test_a_speed_of_our_own_gives_way_to_autoneg_again(server: Server) -> None:
 def test_a_link_that_was_found_down_gets_its_autoneg_back(
     server: Server, monkeypatch: pytest.MonkeyPatch, comes_up: bool
 ) -> None:
-    monkeypatch.setattr(settings_linux, "LINK_UP_S", 0)
+    monkeypatch.setattr(settings_linux, "LINK_UP_TIMEOUT_S", 0)
     host = server("connectx-5-ofed")
     path = host.root / "link-eth2"
     path.write_text(json.dumps({**json.loads(path.read_text()), "down": True}))

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Self
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 # Labs take a node for themselves; as these nodes are one machine, a lab also takes the one license there is.
 LUA = """
@@ -215,7 +215,7 @@ def munged(folder: Path) -> list[str]:
 
 def awaited(true: Callable[[], bool]) -> None:
     """Until it is so."""
-    end_s = time.monotonic() + PATIENCE_S
+    end_s = time.monotonic() + TIMEOUT_S
     while True:
         with suppress(OSError):
             if true():

@@ -157,7 +157,7 @@ def test_an_interrupt_during_an_outage_names_the_jobs_left(
     outage: str, why: str, asked: Asked, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (asked.home / "held").touch()
-    monkeypatch.setattr(sweep, "END_S", 0.05)
+    monkeypatch.setattr(sweep, "END_TIMEOUT_S", 0.05)
 
     def interrupt() -> None:
         while not (asked.home / "queue").exists():
@@ -178,7 +178,7 @@ def test_an_outage_does_not_hide_what_ended_the_run(
     asked: Asked, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (asked.home / "sinks").touch()
-    monkeypatch.setattr(sweep, "END_S", 0.05)
+    monkeypatch.setattr(sweep, "END_TIMEOUT_S", 0.05)
     assert asked.run("--executor", "slurm") == 1
     said = capsys.readouterr().err
     assert "error: Slurm did not take sbatch: Batch job submission failed" in said
@@ -188,7 +188,7 @@ def test_an_outage_does_not_hide_what_ended_the_run(
 
 def test_a_program_of_slurms_that_hangs_is_given_up(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     (asked.home / "sinfo").write_text("#!/bin/sh\nexec sleep 60\n")
-    monkeypatch.setattr(slurm, "ANSWER_S", 0.1)
+    monkeypatch.setattr(slurm, "ANSWER_TIMEOUT_S", 0.1)
     with pytest.raises(slurm.SlurmError, match=r"Slurm did not answer sinfo within 0\.1 s"):
         Slurm("main").check()
 

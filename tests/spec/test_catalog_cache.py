@@ -8,7 +8,7 @@ import pytest
 
 from roundabout.cli.experiments import list_
 from roundabout.core import memo
-from roundabout.core.memo import MOST_ANSWERS, cached_answer
+from roundabout.core.memo import MAX_ANSWERS, cached_answer
 from roundabout.spec import loader
 from roundabout.spec.errors import SpecError
 from roundabout.spec.loader import Summary, read_catalog
@@ -168,12 +168,12 @@ def test_the_cache_works_without_a_home(files, monkeypatch):
 
 
 def test_the_youngest_answers_of_a_name_stay(files, tmp_path):
-    for number in range(MOST_ANSWERS + 3):
+    for number in range(MAX_ANSWERS + 3):
         (files / "one.yaml").write_text(str(number))
         ask(files)
         for place, file in enumerate(sorted(kept(tmp_path), key=lambda each: each.stat().st_mtime_ns)):
             os.utime(file, ns=(place, place))
-    assert len(kept(tmp_path)) == MOST_ANSWERS
+    assert len(kept(tmp_path)) == MAX_ANSWERS
     assert ask(files)[1] is False
 
 

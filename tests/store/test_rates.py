@@ -13,15 +13,15 @@ from roundabout.store.counter_increments import KINDS, KNOWN, compute_increments
 pytestmark = pytest.mark.unit
 
 PERIOD_NS = 10_000_000
-MOST_PER_S = 2e9  # packets of the smallest kind at 800 Gbit/s, both directions together
-MOST = int(MOST_PER_S * PERIOD_NS / 1e9)  # what a period can count
+MAX_PER_S = 2e9  # packets of the smallest kind at 800 Gbit/s, both directions together
+MAX_GAIN = int(MAX_PER_S * PERIOD_NS / 1e9)  # what a period can count
 
-gains = st.lists(st.integers(0, MOST), min_size=1, max_size=40)
+gains = st.lists(st.integers(0, MAX_GAIN), min_size=1, max_size=40)
 
 
 def sampled(values, width_bits=64, start=0):
     at_ns = start + PERIOD_NS * np.arange(len(values))
-    return compute_increments(at_ns, np.array(values, dtype=object), width_bits, most_per_s=MOST_PER_S)
+    return compute_increments(at_ns, np.array(values, dtype=object), width_bits, most_per_s=MAX_PER_S)
 
 
 def totals(start, each):
@@ -63,7 +63,7 @@ def test_a_reset_is_no_wrap_and_no_gain(width_bits, start, each, place, since):
     assert found.total == sum(each) - each[at - 1]
 
 
-@given(start=st.integers(10 * MOST, 2**31), fall=st.integers(1, MOST), width_bits=st.sampled_from([32, 64]))
+@given(start=st.integers(10 * MAX_GAIN, 2**31), fall=st.integers(1, MAX_GAIN), width_bits=st.sampled_from([32, 64]))
 def test_a_step_back_is_no_reset(start, fall, width_bits):
     found = sampled([start, start - fall, start - fall + 5], width_bits)
     assert found.kind.tolist() == ["backwards", "ok"]

@@ -18,7 +18,17 @@ from tests.bare import __main__ as bare
 
 ROLES = bare.REPOSITORY / "ansible/roles"
 DEBIAN = bare.SYSTEMS["debian12"]
-LEAST = ("systemd-sysv", "udev", "dbus", "openssh-server", "python3", "iproute2", "kmod", "zstd", "linux-image-amd64")
+BASE_PACKAGES = (
+    "systemd-sysv",
+    "udev",
+    "dbus",
+    "openssh-server",
+    "python3",
+    "iproute2",
+    "kmod",
+    "zstd",
+    "linux-image-amd64",
+)
 TO_INSTALL = "/srv/apt"
 # Run in the new system, between a shell's single quotes. An image has no keys of a host, and no way out.
 SETTLE = f"""
@@ -75,7 +85,7 @@ def build(folder: Path) -> Image:
     """The image in `folder`, made where it is missing or was made from something else."""
     image = Image(folder)
     settle = SETTLE.replace("PACKAGES", " ".join(packages()))
-    wanted = hashlib.sha256(repr((LEAST, settle, DISK_BYTES)).encode()).hexdigest()
+    wanted = hashlib.sha256(repr((BASE_PACKAGES, settle, DISK_BYTES)).encode()).hexdigest()
     if image.made_from.exists() and image.made_from.read_text() == wanted:
         return image
     shutil.rmtree(folder, ignore_errors=True)
@@ -97,7 +107,7 @@ def build(folder: Path) -> Image:
 
 def bootstrap(system: Path, acquire: Path, settle: str) -> list[str]:
     """The command that makes the system in a folder; `acquire` is this machine's way to packages, as apt says it."""
-    included = ",".join([*LEAST, "apt-utils"])
+    included = ",".join([*BASE_PACKAGES, "apt-utils"])
     words = ["--mode=root", "--variant=minbase", f"--include={included}", f"--aptopt={acquire}"]
     words.append(f"--customize-hook=chroot \"$1\" sh -c '{settle}'")
     return ["mmdebstrap", *words, DEBIAN.release, str(system), *bare.apt_sources(DEBIAN)]

@@ -8,7 +8,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int kReaderPatienceMs = 2'000;
+constexpr int kReaderTimeoutMs = 2'000;
 
 template <typename T> ordered_json or_null(const std::optional<T> &value) {
   return value ? ordered_json(*value) : ordered_json();
@@ -61,7 +61,7 @@ void Record::stopped(const std::string &reason) {
 
 void Record::error(const std::string &message) { add({{"event", "error"}, {"message", message}}); }
 
-void Record::finish() { lines_.finish(kReaderPatienceMs); }
+void Record::finish() { lines_.finish(kReaderTimeoutMs); }
 
 void Record::add(const ordered_json &event) {
   lines_.add(event.dump(-1, ' ', false, ordered_json::error_handler_t::replace));

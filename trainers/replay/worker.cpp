@@ -16,7 +16,7 @@ using native::Nanos;
 // Limit on unsent bytes, as time of the flow's demand. It must last between two wake-ups while the network is the
 // limit, and be short enough that sending follows the demand.
 constexpr Nanos kUnsentNs = 2'000'000;
-constexpr std::uint64_t kLeastUnsentBytes = 16'384;
+constexpr std::uint64_t kMinUnsentBytes = 16'384;
 
 constexpr Nanos kEndLookNs = 1'000'000;
 
@@ -254,7 +254,7 @@ void Worker::send_all(const Plan &plan, Nanos elapsed_ns) {
 void Worker::send(const Part &part, Nanos elapsed_ns) {
   Out &out = out_[part.place];
   while (const std::uint64_t bytes = part.pace.sendable(elapsed_ns, out.sent, fed(part))) {
-    const std::size_t length = std::min<std::uint64_t>(bytes, Connection::kMostBytes);
+    const std::size_t length = std::min<std::uint64_t>(bytes, Connection::kMaxBytes);
     const ssize_t n = out.connection->send(length);
     if (n < 0 && errno != EAGAIN && errno != EINTR)
       fail_peer(*out.connection, errno);
@@ -304,7 +304,7 @@ void Worker::advise_receivers(const Plan &plan) {
 
 void Worker::advise_senders(const Plan &plan) {
   for (const Part &part : plan.sends)
-    out_[part.place].connection->limit_unsent(std::max(kLeastUnsentBytes, part.pace.demand(kUnsentNs)));
+    out_[part.place].connection->limit_unsent(std::max(kMinUnsentBytes, part.pace.demand(kUnsentNs)));
 }
 
 void Worker::end() {

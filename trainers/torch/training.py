@@ -23,7 +23,7 @@ import training_flows
 import training_sizes
 import training_times
 
-PATIENCE_S = 20  # time within which workers must meet, else they report an error
+RENDEZVOUS_TIMEOUT_S = 20  # time within which workers must meet, else they report an error
 DAY_S = 86400
 LEARNING_RATE, MOMENTUM = 0.05, 0.9
 
@@ -72,8 +72,8 @@ class Worker:
         os.environ.update(GLOO_SOCKET_IFNAME=name, HOROVOD_GLOO_IFACE=name)
         os.environ.setdefault("NCCL_SOCKET_IFNAME", f"={name}")  # an inventory may have said it
         holds = self.rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
-        patience = datetime.timedelta(seconds=PATIENCE_S)
-        return self.torch.distributed.TCPStore(first["address"], first["port"], self.count, holds, patience)
+        timeout = datetime.timedelta(seconds=RENDEZVOUS_TIMEOUT_S)
+        return self.torch.distributed.TCPStore(first["address"], first["port"], self.count, holds, timeout)
 
     def finish_queue(self):
         """Wait until a GPU has finished its queue, so that the initial parameters' bytes count in no iteration."""

@@ -6,7 +6,7 @@
 
 #include "marking.h"
 
-#define LEAST_CWND 2 // segments
+#define MIN_CWND 2 // segments
 
 // Causes of a reduction, the weakest first. Within one window of data only a stronger cause reduces again.
 enum reduction { NOTHING, MARKS, LOSS, TIMEOUT };
@@ -44,8 +44,8 @@ static __always_inline bool cwnd_must_reduce(const struct cwnd *w, enum reductio
 
 // Reduces window and ssthresh to `kept_q24`; the reduction ends once `sent` is acknowledged.
 static __always_inline void cwnd_reduce(struct cwnd *w, enum reduction by, __u64 kept_q24, __u32 sent) {
-  if (kept_q24 < LEAST_CWND * (__u64)ONE_Q24)
-    kept_q24 = LEAST_CWND * (__u64)ONE_Q24;
+  if (kept_q24 < MIN_CWND * (__u64)ONE_Q24)
+    kept_q24 = MIN_CWND * (__u64)ONE_Q24;
   w->segments = w->ssthresh = (__u32)(kept_q24 >> 24);
   w->acked = (__u32)times_q24(w->segments, kept_q24 & (ONE_Q24 - 1));
   w->reduced_by = by;

@@ -12,9 +12,9 @@
 
 #include "mltcp.h"
 
-#define MOST_BYTES 1000000000000ull // largest count of an iteration's bytes, also if it never ends
+#define MAX_BYTES 1000000000000ull // largest count of an iteration's bytes, also if it never ends
 // A guess: shorter silences occur between a window's bursts. The value matters until a job's first longer silence.
-#define LEAST_GAP_US 1000
+#define MIN_GAP_US 1000
 // A guess: jobs that send for four times as long as they compute have no room to interleave.
 #define PATIENCE 4
 #define OCTAVES 32
@@ -34,7 +34,7 @@ struct iteration {
 static __always_inline __u64 iteration_gap_us(const struct iteration *it, const struct mltcp_params *p) {
   if (p->gap_us)
     return p->gap_us;
-  return it->silence_us / 2 > LEAST_GAP_US ? it->silence_us / 2 : LEAST_GAP_US;
+  return it->silence_us / 2 > MIN_GAP_US ? it->silence_us / 2 : MIN_GAP_US;
 }
 
 // Returns the average of the stored value and the newest, with the given weight of the newest.
@@ -107,7 +107,7 @@ static __always_inline void iteration_on_ack(struct iteration *it, const struct 
     iteration_forget(it);
   if (ends || missed)
     it->forget_us = now_us + PATIENCE * it->silence_us;
-  it->sent = it->sent + bytes < MOST_BYTES ? it->sent + bytes : MOST_BYTES;
+  it->sent = it->sent + bytes < MAX_BYTES ? it->sent + bytes : MAX_BYTES;
 }
 
 // Returns bytes_ratio: min(1, sent bytes / bytes of an iteration).

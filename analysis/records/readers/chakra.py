@@ -12,7 +12,7 @@ from io import BytesIO
 from pathlib import Path
 
 from analysis.records.call import Call, Kind, Record, RecordError
-from analysis.records.fields import JSON, MOST, FieldError, quote_value, require_list, require_text, require_whole
+from analysis.records.fields import JSON, MAX_WHOLE, FieldError, quote_value, require_list, require_text, require_whole
 from analysis.records.files import open_record
 from analysis.records.readers.chakra_nodes import (
     COLLECTIVE,
@@ -47,7 +47,7 @@ KINDS: dict[int, Kind] = {
     7: "reduce-scatter",
 }
 BARRIER = 9
-MOST_RANKS = 1 << 20
+MAX_RANKS = 1 << 20
 MESSAGES: dict[int, tuple[Kind, str]] = {SEND: ("send", "comm_dst"), RECEIVE: ("receive", "comm_src")}
 LINKED = "give the PyTorch Kineto trace that chakra_trace_link made it of: that one has times"
 
@@ -167,7 +167,7 @@ def _call(node: Node, rank: int, groups: Groups) -> Call:
         kind, peer = KINDS[_number(node, "comm_type")], None
     payload_bytes = _number(node, SIZE) * (len(ranks) if kind == "all-gather" else 1)
     end_us = node.start_us + node.duration_us
-    if max(payload_bytes, end_us) > MOST or min(node.start_us, node.duration_us) < 0:
+    if max(payload_bytes, end_us) > MAX_WHOLE or min(node.start_us, node.duration_us) < 0:
         raise FieldError(
             f"node {quote_value(node.name)}: found a size or time above 2^53 or below 0, expected one between"
         )
@@ -212,9 +212,9 @@ def _groups(values: str) -> Groups:
     for each in listing:
         name = require_text(each, "pg_name")
         ranks = tuple(require_list(each, "ranks")) or tuple(
-            range(min(require_whole(each, "group_size", 1), MOST_RANKS + 1))
+            range(min(require_whole(each, "group_size", 1), MAX_RANKS + 1))
         )
-        if any(type(rank) is not int or not 0 <= rank < MOST_RANKS for rank in ranks) or len(set(ranks)) != len(ranks):
+        if any(type(rank) is not int or not 0 <= rank < MAX_RANKS for rank in ranks) or len(set(ranks)) != len(ranks):
             raise FieldError(f"process group {quote_value(name)}: found no list of distinct ranks, expected one")
         groups[name] = ranks
     return groups

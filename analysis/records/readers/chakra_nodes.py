@@ -29,7 +29,7 @@ SIZE = "comm_size"
 INTEGERS = ("int32Val", "int64Val", "uint32Val", "uint64Val")
 """Integer fields of AttributeProto in JSON: `comm_size` was unsigned before 2024-10 and is signed since."""
 STRING = "stringVal"
-MOST_BYTES = 1 << 28
+MAX_BYTES = 1 << 28
 """Largest size of a message, bytes. A longer one is damaged, and reading it would exhaust the memory."""
 LENGTH_BYTES = 10
 """Largest length, in bytes, of the varint before a message."""
@@ -111,8 +111,8 @@ def read_messages(file: BinaryIO) -> Iterator[Node]:
 def _split_messages(file: BinaryIO) -> Iterator[bytes]:
     """Yield each message. Its length comes before it, as parseDelimitedFrom expects."""
     while (length := _read_length(file)) is not None:
-        if length > MOST_BYTES:
-            raise FieldError(f"found a message of {length} bytes, expected {MOST_BYTES} at most: none of Chakra")
+        if length > MAX_BYTES:
+            raise FieldError(f"found a message of {length} bytes, expected {MAX_BYTES} at most: none of Chakra")
         message = file.read(length)
         if len(message) != length:
             raise FieldError(f"found {len(message)} bytes of a message, expected {length}: cut off, or none of Chakra")

@@ -12,7 +12,7 @@ from typing import Any
 from analysis.records.call import Call, Kind, Record, RecordError
 from analysis.records.fields import (
     JSON,
-    MOST,
+    MAX_WHOLE,
     FieldError,
     quote_value,
     require_list,
@@ -314,7 +314,7 @@ def _member(header: dict[str, Any]) -> Member:
 
 def _payload_bytes(perf: dict[str, Any], sort: str, parts: int) -> int:
     payload_bytes = require_whole(perf, f"{sort}_msg_size_bytes") * parts
-    if payload_bytes > MOST:
+    if payload_bytes > MAX_WHOLE:
         raise FieldError(f"field {sort}_msg_size_bytes: found more than 2^53 bytes of all ranks, expected less")
     return payload_bytes
 

@@ -20,7 +20,7 @@ from typing import Any
 from analysis.records.call import Call, Kind, Record, RecordError
 from analysis.records.fields import (
     JSON,
-    MOST,
+    MAX_WHOLE,
     FieldError,
     describe_json_error,
     quote_value,
@@ -61,7 +61,7 @@ NO_RANK_HINT = "begin profiling after torch.distributed.init_process_group, with
 NO_KERNEL_HINT = "record on GPUs with ProfilerActivity.CUDA, for whole iterations"
 NO_SHAPES_HINT = "record with record_shapes=True, which gives the sizes of gloo's calls"
 BATCH_HINT = "PyTorch writes no arguments of messages in a batch; NCCL Inspector 2.30 or later records messages"
-MOST_RANKS = 1 << 20
+MAX_RANKS = 1 << 20
 LATEST_NS = 1 << 62
 """Latest valid instant, in the year 2116: differences of earlier instants fit into 64-bit integers."""
 SHOWN = 8
@@ -174,7 +174,7 @@ def _identity(path: Path, trace: dict[str, Any]) -> tuple[int, int]:
     """Return the rank and the number of ranks. Raises RecordError."""
     try:
         info = require_mapping(trace, "distributedInfo")
-        world = require_whole(info, "world_size", 1, MOST_RANKS)
+        world = require_whole(info, "world_size", 1, MAX_RANKS)
         return require_whole(info, "rank", 0, world - 1), world
     except FieldError as error:
         what = f"distributedInfo: {error}: the trace does not say whose it is"
@@ -328,7 +328,7 @@ class _TraceReader:
     def _kernel_call(self, kind: Kind, event: Event) -> Call:
         args = event["args"]
         given, taken = require_whole(args, "In msg nelems"), require_whole(args, "Out msg nelems")
-        ranks, group = require_whole(args, "Group size", 1, MOST_RANKS), self._group(args)
+        ranks, group = require_whole(args, "Group size", 1, MAX_RANKS), self._group(args)
         members = self._members_of(group, args.get(RANKS), ranks)
         place, size = members.index(self._rank), _size_of(require_text(args, "dtype"))
         sent = self._sent_elements(args, given, place, ranks) if kind == "all-to-all" else None
@@ -517,7 +517,7 @@ def _gloo_bytes(dims: list[Any], types: list[Any]) -> int:
     total = 0
     for place, (shape, dtype) in enumerate(zip(dims, types, strict=True)):
         sides = require_list({"Input Dims": shape}, "Input Dims")
-        if any(type(side) is not int or not 0 <= side <= MOST for side in sides):
+        if any(type(side) is not int or not 0 <= side <= MAX_WHOLE for side in sides):
             raise FieldError(f"field Input Dims: found no shape of tensor {place}, expected whole numbers")
         total += prod(sides) * _size_of(require_text({"Input type": dtype}, "Input type"))
     return total
@@ -533,7 +533,7 @@ def _numbers(kind: Kind, given: int, taken: int, ranks: int) -> int:
 
 
 def _check_size(payload_bytes: int) -> int:
-    if payload_bytes > MOST:
+    if payload_bytes > MAX_WHOLE:
         raise FieldError("field In msg nelems or Input Dims: found more than 2^53 bytes, expected less")
     return payload_bytes
 
@@ -578,7 +578,7 @@ def _listed_members(entry: dict[str, Any], world: int) -> tuple[int, ...] | None
     found, cut = _whole_numbers(value, "ranks", "ranks")
     if cut and "pg_size" not in entry:
         return None
-    return _members(value, None, require_whole(entry, "pg_size", 1, MOST_RANKS) if cut else len(found), world, "ranks")
+    return _members(value, None, require_whole(entry, "pg_size", 1, MAX_RANKS) if cut else len(found), world, "ranks")
 
 
 def _group_name(of: Event, name: str) -> str:

@@ -30,10 +30,10 @@ from roundabout.store import Run
 from roundabout.store.files import make_directory, write_text
 from roundabout.store.trial_states import counted_trials, state_of_record
 
-MOST_FIGURES = 2
+MAX_FIGURES = 2
 LARGEST_BYTES = 80_000
 """Limit of a figure's file: the publications of all experiments on all testbeds stay below 10 MB together."""
-MOST_OFF_PT = 0.25
+MAX_OFF_PT = 0.25
 """Distance by which long lines of figures may be off, in points: a third of a pixel. Matplotlib's own is 0.11."""
 _PATH_DATA = re.compile(r'(?<= d=")[^"]*')
 _DECIMALS = re.compile(r"-?\d+\.\d+")
@@ -160,8 +160,8 @@ def command_of(manifest: Mapping[str, Any]) -> str:
 
 
 def choose_figures(drawn: list[tuple[str, str]]) -> list[tuple[PublishedFigure, str]]:
-    """Return the first `MOST_FIGURES` of (description, SVG) that are small enough, with their files' names."""
-    small = [(about, svg) for about, svg in drawn if len(svg.encode()) <= LARGEST_BYTES][:MOST_FIGURES]
+    """Return the first `MAX_FIGURES` of (description, SVG) that are small enough, with their files' names."""
+    small = [(about, svg) for about, svg in drawn if len(svg.encode()) <= LARGEST_BYTES][:MAX_FIGURES]
     return [
         (PublishedFigure(file=f"figure-{number}.svg", about=about), svg)
         for number, (about, svg) in enumerate(small, start=1)
@@ -179,6 +179,6 @@ def shrink_svg(svg: str) -> str:
 
 def draw_figures(run: Run) -> list[tuple[str, str]]:
     """Return the figures of the run's report as descriptions and SVGs, in their order on the page."""
-    with rc_context({"path.simplify_threshold": MOST_OFF_PT}), collect_figures() as figures:
+    with rc_context({"path.simplify_threshold": MAX_OFF_PT}), collect_figures() as figures:
         execute_report(run)
         return [(about, shrink_svg(svg_of(figure))) for figure, about in figures]

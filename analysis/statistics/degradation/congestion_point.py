@@ -34,8 +34,8 @@ straight too.
 """
 TANGENT_LEVELS = 3
 """Number of levels through which the tangent is drawn: "the first several points" of section 3.2."""
-LEAST_TANGENT_LEVELS = 2
-LEAST_FOUND = 0.95
+MIN_TANGENT_LEVELS = 2
+MIN_FOUND = 0.95
 """Least share of redrawn sweeps with a congestion point for which an interval is given."""
 
 
@@ -88,7 +88,7 @@ def congestion_point(sweep: Sweep, *, nearly_flat: float = NEARLY_FLAT, seed: in
     four repetitions at some level, and if many redrawn sweeps have no congestion point. Raises DegradationError with
     fewer than four levels, and if the levels show no congestion point.
     """
-    sweep.require_levels(LINEAR_LEVELS + LEAST_TANGENT_LEVELS, "for a line and a tangent")
+    sweep.require_levels(LINEAR_LEVELS + MIN_TANGENT_LEVELS, "for a line and a tangent")
     loads_gbps, means_s = sweep.loads_gbps, sweep.means_s
     drawn = _construct_lines(sweep, np.log(means_s)[None], nearly_flat)
     run = int(drawn.linear_levels[0])
@@ -120,7 +120,7 @@ def _require_bend(drawn: _Construction, loads_gbps: Array) -> None:
     if np.isnan(drawn.crossing_gbps[0]):
         raise DegradationError(
             f"found no bend between {loads_gbps[0]:g} and {loads_gbps[-1]:g} Gbit/s, expected a straight portion, "
-            f"then at least {LEAST_TANGENT_LEVELS} levels that rise from it",
+            f"then at least {MIN_TANGENT_LEVELS} levels that rise from it",
             "add levels above: training is hardly slowed down at the last",
         )
 
@@ -155,7 +155,7 @@ def _line(loads_gbps: Array, log_t: Array) -> Array:
 
 
 def _tangent(loads_gbps: Array, log_t: Array) -> Array:
-    if len(loads_gbps) < LEAST_TANGENT_LEVELS:
+    if len(loads_gbps) < MIN_TANGENT_LEVELS:
         return np.full((2, len(log_t)), np.nan)
     return _line(loads_gbps[:TANGENT_LEVELS], log_t[:, :TANGENT_LEVELS])
 
@@ -178,4 +178,4 @@ def _resample_points(sweep: Sweep, nearly_flat: float, seed: int) -> tuple[Array
 
 def _interval(drawn: Array | None) -> Interval | None:
     found = np.empty(0) if drawn is None else drawn[~np.isnan(drawn)]
-    return percentiles95(found) if drawn is not None and len(found) >= LEAST_FOUND * len(drawn) else None
+    return percentiles95(found) if drawn is not None and len(found) >= MIN_FOUND * len(drawn) else None

@@ -21,7 +21,7 @@ from analysis.statistics.degradation.sweep import Level, Sweep
 from analysis.statistics.intervals import Array, Interval
 
 _TAIL = 0.975
-_LEAST = 1e-9
+_EPSILON = 1e-9
 """Keeps a level that decides a coefficient alone, and so has no residual, from dividing by zero."""
 
 
@@ -106,7 +106,7 @@ class Neighbourhood:
         gradients = self._gradients(self._loads_gbps)
         leverage = np.einsum("lc,cl->l", gradients, self._influence)
         x = gradients[:, 1]
-        return np.asarray((self._log_t - self.best.log_t(x)) / np.maximum(1 - leverage, _LEAST))
+        return np.asarray((self._log_t - self.best.log_t(x)) / np.maximum(1 - leverage, _EPSILON))
 
     def _allowance(self, gradient: Array) -> float:
         """Return how much the squared error may grow along the interval of a quantity with this gradient."""

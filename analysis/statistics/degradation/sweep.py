@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from analysis.statistics.intervals import LEAST_REPETITIONS, Array, Measured, mean_of, redraw_means
+from analysis.statistics.intervals import MIN_REPETITIONS, Array, Measured, mean_of, redraw_means
 from roundabout.core.errors import RoundaboutError
 
 DRAWS = 2000
@@ -85,7 +85,7 @@ class Sweep:
 
         None with fewer than four repetitions at some level.
         """
-        if any(len(level.repetitions_s) < LEAST_REPETITIONS for level in self.levels):
+        if any(len(level.repetitions_s) < MIN_REPETITIONS for level in self.levels):
             return None
         generator = np.random.default_rng(seed)
         return np.log(

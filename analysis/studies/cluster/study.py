@@ -22,7 +22,7 @@ from analysis.reading.timelines import (
     read_clusters,
 )
 from analysis.statistics.intervals import (
-    LEAST_TAIL,
+    MIN_TAIL,
     Array,
     Interval,
     Measured,
@@ -189,7 +189,7 @@ def _pooled(cell: ClusterCell, over: ClusterCell | None, ideal: ClusterCell | No
         slowed=_spread(cell.slowdowns),
         baseline=over and over.variant,
         speedup_mean=_ratio(over, cell, _times_ms, np.mean),
-        speedup_p99=_ratio(over, cell, _times_ms, p99, LEAST_TAIL),
+        speedup_p99=_ratio(over, cell, _times_ms, p99, MIN_TAIL),
         speedup_slowed=_ratio(over, cell, _slowed, np.mean),
         over_ideal=_ratio(cell, ideal, _times_ms, np.mean),
     )

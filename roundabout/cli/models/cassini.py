@@ -12,7 +12,7 @@ import typer
 from roundabout.cli.options import Json, Picture, check_capacity, check_picture, finite_number, save_picture
 from roundabout.core.errors import UsageError
 from roundabout.models.cassini import Circle, circle_of, rotate, unify
-from roundabout.models.cassini.circles import MOST_TURNS, PERIOD_ERROR
+from roundabout.models.cassini.circles import MAX_TURNS, PERIOD_ERROR
 from roundabout.spec import load_profile
 from roundabout.terminal.screen import Screen
 
@@ -43,7 +43,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     ] = 100 * PERIOD_ERROR,
     turns: Annotated[
         int, typer.Option(min=1, max=64, help="Largest number of a job's iterations on the circle.")
-    ] = MOST_TURNS,
+    ] = MAX_TURNS,
     shifts: Annotated[
         str | None, typer.Option(metavar="MS,MS,...", help="Only score these time-shifts, one for each job.")
     ] = None,

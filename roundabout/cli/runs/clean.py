@@ -12,7 +12,7 @@ from roundabout.runner.machine.state import STATE
 from roundabout.store import scratch
 from roundabout.testbeds import undo
 
-PATIENCE_S = 30.0  # wait for another process that is already cleaning up
+LEASE_TIMEOUT_S = 30.0  # wait for another process that is already cleaning up
 
 
 def command() -> None:
@@ -35,7 +35,7 @@ def command() -> None:
 
     failed: list[RoundaboutError] = []
     try:
-        with machine_lease.hold("machine", "roundabout clean", STATE, wait_s=PATIENCE_S if _has_leftovers() else 0):
+        with machine_lease.hold("machine", "roundabout clean", STATE, wait_s=LEASE_TIMEOUT_S if _has_leftovers() else 0):
             failed += journal.apply_to_each(remove, find_leftovers(STATE))
             failed += journal.replay(JOURNALS, undo, tell)
     except BusyError as error:

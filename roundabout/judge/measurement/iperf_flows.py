@@ -17,7 +17,7 @@ from roundabout.judge.measurement.sandbox import NetnsHost
 PORT = 5201
 EVERY_S = 0.1
 WARM_UP_S = 1
-PATIENCE_S = 30.0  # time limit of a transfer beyond its own duration, for a busy machine
+TRANSFER_TIMEOUT_S = 30.0  # time limit of a transfer beyond its own duration, for a busy machine
 
 
 class StuckError(RoundaboutError):
@@ -84,7 +84,7 @@ def send_flows(
                 argv = ["iperf3", "-c", receiver.address, "-p", str(port), "-P", str(share), *words]
                 clients.append(stack.enter_context(sender.start(*argv)))
         lasts_s = WARM_UP_S + seconds
-        return _flows([_read_client(client, lasts_s + PATIENCE_S) for client in clients], lasts_s)
+        return _flows([_read_client(client, lasts_s + TRANSFER_TIMEOUT_S) for client in clients], lasts_s)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 PERIOD_ERROR = 0.01
 """Largest share by which an iteration time may be stretched or squeezed to fit a unified circle."""
 
-MOST_TURNS = 32
+MAX_TURNS = 32
 """Largest number of iterations of one job on a unified circle."""
 
 FINEST_DEG = 0.1
@@ -158,7 +158,7 @@ class UnifiedCircle:
         return demands
 
 
-def unify(circles: Sequence[Circle], error: float = PERIOD_ERROR, most_turns: int = MOST_TURNS) -> UnifiedCircle:
+def unify(circles: Sequence[Circle], error: float = PERIOD_ERROR, most_turns: int = MAX_TURNS) -> UnifiedCircle:
     """Return the shortest unified circle on which every job has a whole number of iterations.
 
     Real iteration times have no common multiple, so each is stretched or squeezed by at most the share `error`. The

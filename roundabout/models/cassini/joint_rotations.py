@@ -12,7 +12,7 @@ import numpy as np
 
 from roundabout.models.cassini.affinity_graph import link_bundles
 from roundabout.models.cassini.circles import Circle, unify
-from roundabout.models.cassini.rotations import KBPS_OF_GBPS, MOST
+from roundabout.models.cassini.rotations import KBPS_OF_GBPS, MAX_ROTATIONS
 from roundabout.models.cassini.search import best_steps
 
 
@@ -30,7 +30,7 @@ def rotate_jointly(
     circles: Mapping[str, Circle],
     capacity_gbps: float,
     precision_deg: float | None = None,
-    most: int = MOST,
+    most: int = MAX_ROTATIONS,
 ) -> JointRotations:
     """Find the rotations of all jobs with the highest mean score of the links that they share.
 

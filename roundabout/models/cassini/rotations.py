@@ -15,7 +15,7 @@ from roundabout.models.cassini.search import best_steps
 KBPS_OF_GBPS = 1e6
 """Factor from Gbit/s to kbit/s. Demands and capacity are rounded to whole kbit/s, so that sums are exact."""
 
-MOST = 500_000_000
+MAX_ROTATIONS = 500_000_000
 """Largest number of sectors examined over all tried rotations, which takes some seconds."""
 
 
@@ -114,7 +114,7 @@ def rotate(
     precision_deg: float | None = None,
     *,
     strict: bool = False,
-    most: int = MOST,
+    most: int = MAX_ROTATIONS,
 ) -> Rotations:
     """Find the rotations of jobs on one link with the highest score; the first job is not rotated.
 
@@ -142,7 +142,7 @@ def rotate(
 
 
 def rotate_bundle(
-    links: Sequence[SharedLink], precision_deg: float | None = None, *, most: int = MOST
+    links: Sequence[SharedLink], precision_deg: float | None = None, *, most: int = MAX_ROTATIONS
 ) -> tuple[Rotations, ...]:
     """Find the rotations with the highest mean score of links that the same jobs share, and return them by link.
 

@@ -13,7 +13,7 @@ from statistics import fmean
 from roundabout.models.cassini.affinity_graph import find_loop, link_bundles, time_shifts
 from roundabout.models.cassini.circles import Arc, Circle, UnifiedCircle, unify
 from roundabout.models.cassini.errors import CassiniError, LoopError
-from roundabout.models.cassini.rotations import MOST, Rotations, SharedLink, rotate_bundle
+from roundabout.models.cassini.rotations import MAX_ROTATIONS, Rotations, SharedLink, rotate_bundle
 from roundabout.spec import TrialSpec
 from roundabout.spec.cassini import THRESHOLD, Timetable
 
@@ -64,7 +64,7 @@ def lowest_score(spec: TrialSpec) -> float | None:
         return None
 
 
-def with_most_room(bundle: Sequence[Rotations], most: float, looked_at: int = MOST) -> tuple[Rotations, ...]:
+def with_most_room(bundle: Sequence[Rotations], most: float, looked_at: int = MAX_ROTATIONS) -> tuple[Rotations, ...]:
     """Return equally good rotations of a bundle that stay as good if Up phases last longer.
 
     Phases are made longer by at most the share `most` of the shortest iteration. `looked_at` limits each search (`most`

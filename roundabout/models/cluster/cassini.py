@@ -42,7 +42,7 @@ from roundabout.spec.cluster import Rank
 PLAYED = 2
 """Number of times that a candidate is played, each time with other random starts. More would rank equals surer."""
 
-MOST = 2_000_000
+MAX_ROTATIONS = 2_000_000
 """Largest number of sectors examined for a link, which takes some ms; then the best rotation so far is taken."""
 
 
@@ -240,12 +240,12 @@ def _fits_on_circle(circles: JobDemands) -> bool:
 
 @lru_cache(maxsize=1024)
 def _rotations(bundle: tuple[SharedLink, ...]) -> tuple[Rotations, ...]:
-    return rotate_bundle(bundle, most=MOST)
+    return rotate_bundle(bundle, most=MAX_ROTATIONS)
 
 
 @lru_cache(maxsize=1024)
 def _rotations_with_room(bundle: tuple[SharedLink, ...], threshold: float) -> tuple[Rotations, ...]:
-    return with_most_room(_rotations(bundle), 2 * threshold, MOST)
+    return with_most_room(_rotations(bundle), 2 * threshold, MAX_ROTATIONS)
 
 
 @lru_cache(maxsize=1024)

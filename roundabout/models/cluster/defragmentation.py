@@ -14,7 +14,7 @@ from roundabout.models.cluster.state import Placements, State
 
 Bools = npt.NDArray[np.bool_]
 
-MOST_NODES = 1000
+MAX_NODES = 1000
 """Largest number of nodes of the search for the fewest moves. A time limit would give other answers on other machines.
 
 The best placements so far are taken when it is reached. A smaller limit can cost moves, and a larger one takes longer.
@@ -84,7 +84,7 @@ def fewest_moves(present: Ints, room: Ints, most: Ints) -> Ints | None:
         integrality=np.repeat([1, 1, 1, 0], pairs),
         bounds=Bounds(0, np.repeat([np.inf, 1, 1, np.inf], pairs)),
         constraints=LinearConstraint(rules, least, bound),
-        options={"node_limit": MOST_NODES},
+        options={"node_limit": MAX_NODES},
     )
     return None if found.x is None else np.rint(found.x[:pairs]).astype(int).reshape(jobs, racks)
 

@@ -16,7 +16,7 @@ from roundabout.models.cluster.demands import DemandFinder, random_score
 from roundabout.models.cluster.placement import HostTree, host_tree_of
 from roundabout.models.cluster.state import JobKnowledge, Placement, Placements, State
 
-LEAST_FALL = 0.10
+MIN_FALL = 0.10
 """Least fall of the sum over jobs of the worst link's excess for which two workers are swapped.
 
 It was set before the first simulation. A smaller value moves more workers for less; each move costs a restart.
@@ -72,7 +72,7 @@ class Swap:
 
 
 def swap_workers(state: State, placements: Placements, known: JobKnowledge, most: int) -> tuple[Placements, list[Swap]]:
-    """Swap workers at most `most` times, each time those whose swap lowers the excess most, by `LEAST_FALL` or more.
+    """Swap workers at most `most` times, each time those whose swap lowers the excess most, by `MIN_FALL` or more.
 
     Return the new placements, in which each job has as many workers as before, and the swaps. A job that stands still
     after a move is not moved again until it runs, because it would have stood still for nothing.
@@ -111,7 +111,7 @@ class SwapSearch:
     def swaps(self, most: int) -> Iterator[Swap]:
         """Apply the best swaps one after the other, `most` at most, and yield each after it."""
         for _ in range(most):
-            if (best := self.best_swap(LEAST_FALL)) is None:
+            if (best := self.best_swap(MIN_FALL)) is None:
                 return
             self.apply(best)
             yield best

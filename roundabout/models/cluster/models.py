@@ -24,7 +24,7 @@ from roundabout.spec.profile import Phase, Profile
 from roundabout.spec.reader.yaml_source import Block, Document, read_document, shown_path
 
 MODELS_FILE = Path(__file__).with_name("models.yaml")
-MOST_CACHED_DRAWS = 64  # largest number of cached sets of guesses
+MAX_CACHED_DRAWS = 64  # largest number of cached sets of guesses
 
 Among = Literal["copies", "parts", "parts-back", "tensors", "ends"]
 Guesses = int | None
@@ -131,7 +131,7 @@ def _document() -> Document:
     return read_document(MODELS_FILE, shown_path(MODELS_FILE))
 
 
-@lru_cache(maxsize=MOST_CACHED_DRAWS)
+@lru_cache(maxsize=MAX_CACHED_DRAWS)
 def read_models(guesses: Guesses = None) -> Models:
     """Return all models, with guesses as in models.yaml, or drawn with the seed `guesses`."""
     root = _document().root

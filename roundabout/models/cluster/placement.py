@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from roundabout.models.cluster.errors import SchedulingError
-from roundabout.models.cluster.state import MOST_CANDIDATES, Placement, Placements, State
+from roundabout.models.cluster.state import MAX_CANDIDATES, Placement, Placements, State
 from roundabout.spec.routing import FIRST_PORT
 from roundabout.spec.topology import Topology
 
 Ints = npt.NDArray[np.int64]
 
-DRAWS = 3 * MOST_CANDIDATES
+DRAWS = 3 * MAX_CANDIDATES
 """Number of draws for the candidates, because some draws repeat a candidate or are worse."""
 
 AT_ONCE = 4
@@ -277,7 +277,7 @@ def check_cluster(state: State) -> HostTree:
 
 
 def draw_alternatives(
-    first: Placements, draw: Callable[[random.Random], Placements | None], seed: int, most: int = MOST_CANDIDATES
+    first: Placements, draw: Callable[[random.Random], Placements | None], seed: int, most: int = MAX_CANDIDATES
 ) -> list[Placements]:
     """Return at most `most` different candidates: `first`, and those that `draw` returns; None is no candidate."""
     rng, found = random.Random(seed), [first]

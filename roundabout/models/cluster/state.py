@@ -12,7 +12,7 @@ from roundabout.spec.topology import Topology
 Placement = tuple[str, ...]
 """The host of each worker, by rank; a host with several workers occurs several times. Each worker has one GPU."""
 
-MOST_CANDIDATES = 10
+MAX_CANDIDATES = 10
 """Largest number of candidate placements (the interleaving thesis, section 4.5.1)."""
 
 Placements = Mapping[str, Placement]
@@ -57,7 +57,7 @@ class State:
     now_s: float
     topology: Topology
     jobs: tuple[Job, ...]  # in the order of their arrival
-    candidates: int = MOST_CANDIDATES  # largest number of sets of placements that the caller can use
+    candidates: int = MAX_CANDIDATES  # largest number of sets of placements that the caller can use
 
     @property
     def placements(self) -> Placements:

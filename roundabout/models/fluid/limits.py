@@ -25,9 +25,9 @@ GRID = 32
 touch.
 """
 
-MOST = 640
+MAX_ITERATIONS = 640
 """Number of iterations after which the search for a recurring state ends."""
-MOST_TURNS = 4
+MAX_TURNS = 4
 """Largest number of the longest job's iterations in a common period that jobs are held to."""
 RECURRENCE_TOLERANCE_MS = 1e-6
 """Largest difference between two occurrences of one state, ms: far more than accumulated rounding."""
@@ -86,8 +86,8 @@ def unified_means_ms(
 
     A mean over a fixed number of iterations depends on where they end, unless periods are multiples of each other. So
     means are over whole unified periods: from an iteration of the first job to a later one at which all jobs are in the
-    same relative state. If no state recurs, as with periods without a common multiple, the second half of `MOST`
-    iterations counts.
+    same relative state. If no state recurs, as with periods without a common multiple, the second half of
+    `MAX_ITERATIONS` iterations counts.
     """
     return _means_ms(*_run_until_recurrence(jobs, capacity, iterations))
 
@@ -136,9 +136,9 @@ def _run_until_recurrence(
     while True:
         times = endless.iteration_times(iterations)
         period = unified_period([job.start_ms for job in jobs], times)
-        if period is not None or iterations >= MOST:
+        if period is not None or iterations >= MAX_ITERATIONS:
             return times, period
-        iterations = min(2 * iterations, MOST)
+        iterations = min(2 * iterations, MAX_ITERATIONS)
 
 
 def _means_ms(times: Sequence[Sequence[float]], period: Sequence[slice] | None) -> tuple[float, ...]:
@@ -183,8 +183,8 @@ def _limits(
     alone = [means_ms([job], rates)[0] for job in jobs]
     together = _run_until_recurrence(jobs, rates, iterations)
     fair = _means_ms(*together)
-    # Where periods have no common multiple, jobs slide past each other: no candidate is worth `MOST` iterations. Nor is
-    # one of many streams, where a candidate whose states do not recur would take half a second.
+    # A candidate gets fewer than `MAX_ITERATIONS` iterations if periods have no common multiple, because the jobs then
+    # slide past each other. With many streams, a candidate whose states do not recur would take half a second.
     slides, is_large = together[1] is None, sum(len(job.streams) for job in jobs) > LARGE
     tried_ms = partial(steady_means_ms, iterations=iterations) if slides or is_large else means_ms
     groups = dict.fromkeys([jobs, _hold(jobs, alone)])  # one, if the jobs have a common period
@@ -196,10 +196,10 @@ def _limits(
 def common_periods_ms(alone_ms: Sequence[float]) -> list[float]:
     """Return a period for each job, no shorter than alone, of which whole numbers take equally long.
 
-    The longest job takes part with 1 to `MOST_TURNS` iterations: with as many as stretch all jobs least in sum.
+    The longest job takes part with 1 to `MAX_TURNS` iterations: with as many as stretch all jobs least in sum.
     """
     found = []
-    for turns in range(1, MOST_TURNS + 1):
+    for turns in range(1, MAX_TURNS + 1):
         counts = [max(round(turns * max(alone_ms) / own), 1) for own in alone_ms]
         unified = max(count * own for count, own in zip(counts, alone_ms, strict=True))
         found.append([unified / count for count in counts])

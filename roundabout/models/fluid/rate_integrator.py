@@ -9,7 +9,7 @@ from numpy.polynomial.legendre import leggauss
 TOLERANCE = 1e-10
 """Largest estimated error of a stream's bytes in a step, as a share of its job's bytes of an iteration."""
 
-MOST = 100
+MAX_OVERSHOOT = 100
 """Largest real error as a multiple of TOLERANCE. Where rates bend, the method's own estimate may be small by chance."""
 
 PLACES, PARTS = (leggauss(5)[0] + 1) / 2, leggauss(5)[1] / 2
@@ -42,6 +42,6 @@ def integrate_step(rates: Rates, within_bytes: Sequence[float], at_most_ms: floa
     solver.step()
     whole_ms, sent = float(solver.t), solver.dense_output()
     flowed = whole_ms * (PARTS @ [rates(sent(place * whole_ms).tolist()) for place in PLACES])
-    if (np.abs(flowed - solver.y) > MOST * np.array(within_bytes)).any():
+    if (np.abs(flowed - solver.y) > MAX_OVERSHOOT * np.array(within_bytes)).any():
         return integrate_step(rates, within_bytes, whole_ms / 2)
     return whole_ms, lambda ms: (sent(ms) / ms).tolist()

@@ -36,7 +36,7 @@ Two flows over DCQCN used 0.91 to 0.95 of each link of the lab (docs/results/acc
 measurement, not from one with timetables.
 """
 
-MOST_LOSS = 1.02
+MAX_LOSS = 1.02
 """Largest mean iteration time of a job with a timetable over that without timetables."""
 
 
@@ -44,11 +44,11 @@ def stretch_timetables(spec: TrialSpec, timetables: Mapping[str, Timetable]) -> 
     """Return the timetables of the jobs of `spec`, all stretched by the factor with which jobs are fastest.
 
     Jobs are computed with jitter. The result is empty if with every factor some job is slower, by more than
-    `MOST_LOSS`, than without timetables from the same starts.
+    `MAX_LOSS`, than without timetables from the same starts.
     """
     if not timetables:
         return {}
-    most = {name: MOST_LOSS * periods for name, periods in _mean_periods(spec, timetables, {}).items()}
+    most = {name: MAX_LOSS * periods for name, periods in _mean_periods(spec, timetables, {}).items()}
     found: dict[str, Timetable] = {}
     more, least = SLACK, math.inf
     while 1 + more < min(least, *most.values()):  # a job takes a period at least

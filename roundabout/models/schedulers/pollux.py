@@ -21,7 +21,7 @@ INTERVAL_S = 60.0
 RESTART_S = 30.0
 """Time that a moved job loses, s (section 4.2.1)."""
 
-LEAST = 1e-3
+MIN_RUNNING_SHARE = 1e-3
 """Least share of a job's speedup that a move leaves, because a job that has just arrived would have none."""
 
 WAITING = 1e9
@@ -109,7 +109,7 @@ class Pollux:
         if not job.placement or len(job.placement) == workers:
             return cost
         age_s = state.now_s - job.request.arrives_s
-        return cost / max((age_s - job.moves * RESTART_S) / (age_s + RESTART_S), LEAST)
+        return cost / max((age_s - job.moves * RESTART_S) / (age_s + RESTART_S), MIN_RUNNING_SHARE)
 
 
 def _gpus(ground: HostTree, workers: int) -> int:

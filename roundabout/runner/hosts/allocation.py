@@ -15,9 +15,9 @@ from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.connections import Connection, LostHostError
 from roundabout.runner.hosts.programs import Program, call, check_call
 
-IMMEDIATE_S = 20  # time limit of salloc to grant free nodes; nodes of the previous trial may still be in cleanup
-ANSWER_S = 20  # further time in which salloc reports a refusal
-END_S = 10
+GRANT_TIMEOUT_S = 20  # time limit of salloc to grant free nodes; nodes of the previous trial may still be in cleanup
+ANSWER_TIMEOUT_S = 20  # further time in which salloc reports a refusal
+END_TIMEOUT_S = 10
 # salloc ignores SIGPIPE, because its output may have no reader when it releases the nodes.
 HOLD = """trap '' PIPE; exec salloc "$@" """
 HELD = 'echo "$SLURM_JOB_ID"; exec cat > /dev/null'
@@ -87,11 +87,11 @@ class Allocation:
     def _allocate(self) -> None:
         nodes = ",".join(self._nodes.values())
         asked = [f"--job-name={self._name}", f"--nodelist={nodes}", f"--nodes={len(self._nodes)}", "--exclusive"]
-        limits = [f"--immediate={IMMEDIATE_S}", "--kill-command=TERM"]
+        limits = [f"--immediate={GRANT_TIMEOUT_S}", "--kill-command=TERM"]
         answered = threading.Event()
         argv = ["sh", "-c", HOLD, "sh", *asked, *limits, "sh", "-c", HELD]
         self._holder = Program("allocation", self._first_connection, argv, lambda *_: answered.set())
-        answered.wait(IMMEDIATE_S + ANSWER_S)
+        answered.wait(GRANT_TIMEOUT_S + ANSWER_TIMEOUT_S)
         if self.number is None:
             raise self._refusal(self._holder)
 
@@ -102,16 +102,16 @@ class Allocation:
     def _refusal(self, holder: Program) -> RoundaboutError:
         if holder.lost_connection:
             return LostHostError(holder.host, "the connection broke during salloc")
-        why = holder.describe_end() if holder.has_ended else f"no answer within {IMMEDIATE_S + ANSWER_S} s"
+        why = holder.describe_end() if holder.has_ended else f"no answer within {GRANT_TIMEOUT_S + ANSWER_TIMEOUT_S} s"
         nodes, there = ",".join(self._nodes.values()), "%N has job %i of %u (%j, %T)"
         queue = call(self._first_connection, ["squeue", "--noheader", f"--nodelist={nodes}", f"--format={there}"])
         found = "; ".join([why, *queue.stdout.splitlines()])
-        message = f"Slurm did not give the nodes {nodes} within {IMMEDIATE_S} s: {found}"
+        message = f"Slurm did not give the nodes {nodes} within {GRANT_TIMEOUT_S} s: {found}"
         return AllocationError(message, "go on when they are free: roundabout resume")
 
     def _release(self, holder: Program) -> None:
         """End the holding program, which releases the allocation."""
         holder.close_stdin()
-        holder.finish(END_S)
+        holder.finish(END_TIMEOUT_S)
         if self.number and holder.status != 0:
             call(self._first_connection, ["scancel", self.number])

@@ -35,7 +35,7 @@ CONTROLLER = "controller"
 ROUND_TRIPS = 8
 ROUND_TRIPS_DURING = 3  # fewer, so that they do not disturb a trial
 PERIOD_S = 2.0
-PATIENCE_S = 10.0  # time limit of an answer; the daemons that clock.py queries can be slow
+ANSWER_TIMEOUT_S = 10.0  # time limit of an answer; the daemons that clock.py queries can be slow
 DRIFT = 500e-6
 UTC_STEP_NS = 100_000  # change of a kernel's UTC against its monotonic clock that counts as a step
 
@@ -274,13 +274,13 @@ class HostClock:
         """Return the answer, and the run's time before and after it."""
         if self._program.has_ended:
             raise self._ended()
-        before_ns, patience_s = self._run_clock.now_ns(), PATIENCE_S * self._dilation
+        before_ns, timeout_s = self._run_clock.now_ns(), ANSWER_TIMEOUT_S * self._dilation
         self._program.send(question)
         try:
-            after_ns, answer = take_within(self._answers, time_slices(patience_s))
+            after_ns, answer = take_within(self._answers, time_slices(timeout_s))
         except Empty:
             self._connection.close()  # ends other waits for this host
-            raise LostHostError(self._program.host, f"its clock did not answer within {patience_s:g} s") from None
+            raise LostHostError(self._program.host, f"its clock did not answer within {timeout_s:g} s") from None
         if answer is None:
             raise self._ended()
         return before_ns, answer, after_ns

@@ -26,7 +26,7 @@ from roundabout.runner.hosts.deadlines import within
 WINDOW_BYTES = 16 << 20  # holds the output of a whole trial, so that a collector never waits for a round trip
 CHUNK_BYTES = 1 << 16
 OPEN_S, START_S = 30, 20  # time limits of opening a connection and of starting a program; a slower host is lost
-END_S = 2  # time limit of a ProxyCommand to end after a signal
+END_TIMEOUT_S = 2  # time limit of a ProxyCommand to end after a signal
 
 # Exceptions of paramiko for a broken connection; AttributeError if the connection was closed meanwhile.
 BROKEN = (paramiko.SSHException, OSError, EOFError, AttributeError)
@@ -94,7 +94,7 @@ class Tunnel:
         self.socket.close()
         self._process.terminate()
         try:
-            self._process.wait(END_S)
+            self._process.wait(END_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

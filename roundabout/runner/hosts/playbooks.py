@@ -18,7 +18,7 @@ from roundabout.core.paths import ROOT
 from roundabout.store import scratch
 
 PLAYBOOKS = ROOT / "ansible"
-TASK_S = 600  # time limit of a task on a host; tasks that fetch packages have their own
+TASK_TIMEOUT_S = 600  # time limit of a task on a host; tasks that fetch packages have their own
 RECAP = re.compile(r"^(?P<host>\S+) +: ok=\d+ +changed=(?P<changed>\d+) ", re.MULTILINE)
 
 Playbook = Literal["site", "verify", "rollback"]
@@ -88,7 +88,7 @@ def run_ansible(command: Sequence[str], folder: Path, show: Callable[[str], None
     """
     # A connection that is shared with other playbooks may lead to what was called so a moment ago.
     own = {"ANSIBLE_CONFIG": str(PLAYBOOKS / "ansible.cfg"), "ANSIBLE_SSH_CONTROL_PATH_DIR": str(folder)}
-    environment = os.environ | own | {"LC_ALL": "C.UTF-8", "ANSIBLE_TASK_TIMEOUT": str(TASK_S)}
+    environment = os.environ | own | {"LC_ALL": "C.UTF-8", "ANSIBLE_TASK_TIMEOUT": str(TASK_TIMEOUT_S)}
     lines = []
     with subprocess.Popen(
         command,

@@ -10,7 +10,7 @@ from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.connections import Channel, Connection, LostHostError
 from roundabout.runner.hosts.deadlines import within
 
-CALL_S = 60  # time limit of a short program; reading or applying settings takes seconds
+CALL_TIMEOUT_S = 60  # time limit of a short program; reading or applying settings takes seconds
 GRACE_S = 5  # further time for the host's own timeout(1) to end the program and report it
 TIMED_OUT = 124  # exit status of timeout(1)
 BY_ITSELF = range(128)  # exit statuses without a signal; a signal can cut a program's last line
@@ -65,9 +65,9 @@ def limit_answer_time(connection: Connection, channel: Channel, seconds: float, 
 
 
 def call(connection: Connection, argv: Sequence[str], stdin: str = "") -> Completed:
-    """Run a short program to its end, with `stdin` as its input. Raises LostHostError, also after CALL_S."""
-    channel = connection.start(["timeout", str(CALL_S), *argv])
-    with limit_answer_time(connection, channel, CALL_S + GRACE_S, argv[0]):
+    """Run a short program to its end, with `stdin` as its input. Raises LostHostError, also after CALL_TIMEOUT_S."""
+    channel = connection.start(["timeout", str(CALL_TIMEOUT_S), *argv])
+    with limit_answer_time(connection, channel, CALL_TIMEOUT_S + GRACE_S, argv[0]):
         channel.write(stdin.encode())
         channel.close_stdin()
         stdout = b"".join(iter(channel.read, b""))
@@ -75,7 +75,7 @@ def call(connection: Connection, argv: Sequence[str], stdin: str = "") -> Comple
     if status is None:
         raise LostHostError(connection.host, f"the connection broke during {argv[0]}")
     if status == TIMED_OUT:
-        raise LostHostError(connection.host, f"{argv[0]} took longer than {CALL_S:g} s")
+        raise LostHostError(connection.host, f"{argv[0]} took longer than {CALL_TIMEOUT_S:g} s")
     return Completed(status, stdout.decode(errors="replace"), stderr)
 
 
@@ -123,12 +123,12 @@ class Program:
         """Close the program's stdin, which tells it to end."""
         self._channel.close_stdin()
 
-    def finish(self, patience_s: float = 5.0) -> None:
-        """Wait for the program's end. Close its channel if it does not end within `patience_s`."""
-        self._thread.join(patience_s)
+    def finish(self, timeout_s: float = 5.0) -> None:
+        """Wait for the program's end. Close its channel if it does not end within `timeout_s`."""
+        self._thread.join(timeout_s)
         if self._thread.is_alive():
             self._channel.close()
-            self._thread.join(patience_s)
+            self._thread.join(timeout_s)
 
     @property
     def has_ended(self) -> bool:

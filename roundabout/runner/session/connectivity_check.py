@@ -11,7 +11,7 @@ from roundabout.runner.hosts.programs import check_call
 from roundabout.runner.session.host_session import HostSession
 from roundabout.runner.session.host_settings import PYTHON
 
-PINGS, EVERY_S, WAIT_S = 10, 0.01, 1.0
+PINGS, EVERY_S, ANSWER_TIMEOUT_S = 10, 0.01, 1.0
 
 # Program for every host, which runs as root with Python 3.8's standard library. Arguments: interface, own address,
 # number of pings of each size, seconds between two pings, seconds to wait for the last, and the peers' addresses.
@@ -19,7 +19,7 @@ PINGS, EVERY_S, WAIT_S = 10, 0.01, 1.0
 PINGER = r"""
 import json, select, socket, struct, sys, time
 nic, own, count, every_s, wait_s = *sys.argv[1:3], int(sys.argv[3]), float(sys.argv[4]), float(sys.argv[5])
-IP_MTU_DISCOVER, DO, HEADERS, SMALL, MOST = 10, 2, 28, 56, 65535
+IP_MTU_DISCOVER, DO, HEADERS, SMALL, MAX_PACKET_BYTES = 10, 2, 28, 56, 65535
 with open("/sys/class/net/%s/mtu" % nic) as file:
     mtu = int(file.read())
 def echo(number, size):
@@ -57,7 +57,7 @@ def ping(peer, size, first):
     return rtts_ms
 for place, peer in enumerate(sys.argv[6:]):
     small = ping(peer, SMALL, 2 * place << 16)
-    large = ping(peer, min(mtu, MOST) - HEADERS, 2 * place + 1 << 16)
+    large = ping(peer, min(mtu, MAX_PACKET_BYTES) - HEADERS, 2 * place + 1 << 16)
     rtt_ms = min(large.values()) if large else None
     lost = {"lost_small": count - len(small), "lost_large": count - len(large)}
     print(json.dumps({"peer": peer, "mtu_bytes": mtu, "rtt_ms": rtt_ms, **lost}), flush=True)
@@ -116,7 +116,7 @@ def _join_nics(pinged: Iterable[PingResult]) -> Iterator[PingResult]:
 
 def pinger_commands(host: Host, hosts: Iterable[Host]) -> Iterator[list[str]]:
     """Yield a command for each NIC of `host`, which pings the NICs of the same number of all other hosts."""
-    numbers = [str(each) for each in (PINGS, EVERY_S, WAIT_S)]
+    numbers = [str(each) for each in (PINGS, EVERY_S, ANSWER_TIMEOUT_S)]
     others = [other for other in hosts if other.name != host.name]
     for place, nic in enumerate(host.nics):
         peers = [other.nics[place].address for other in others if place < len(other.nics)]

@@ -35,13 +35,13 @@ from roundabout.runner.trial.sampler import COUNTERS_MS, Sampler, controller_sam
 from roundabout.spec import TrialSpec
 from roundabout.store import RAW, Attempt
 
-READY_S = 25  # time limit of trainers to connect; they report a failure within 20 s
+READY_TIMEOUT_S = 25  # time limit of trainers to connect; they report a failure within 20 s
 START_AHEAD_MS = 150  # from the command to the agreed start, so that it reaches every host before; times the dilation
 REFRESH_S = 0.25
 SETTLE_S = 0.5  # wait in which a broken connection becomes visible
 STALL_S, STALL_ITERATIONS = 10, 10  # a job has stalled after so long without news, and so many iteration times
-RECORDING_S = 600  # time limit of a trainer to export its record: a guess, for some GB of JSON
-PATIENCE_S = 5.0  # time limit of a program to end
+RECORDING_TIMEOUT_S = 600  # time limit of a trainer to export its record: a guess, for some GB of JSON
+END_TIMEOUT_S = 5.0  # time limit of a program to end
 
 Arrived = SimpleQueue[tuple[Worker, str | None]]
 Programs = dict[Worker, Program]
@@ -238,31 +238,31 @@ def _start_worker(now: AttemptContext, worker: Worker, arrived: Arrived, secret:
 
 def _start_cross_traffic(now: AttemptContext, stack: ExitStack) -> list[Generator]:
     def stop(programs: Sequence[Program]) -> None:
-        _stop(now, programs, cross_traffic.FLUSH_S)
+        _stop(now, programs, cross_traffic.FLUSH_TIMEOUT_S)
 
     generators = cross_traffic.start_cross_traffic(now.session, now.trial, stack, stop)
     now.measured.loads = {each.name: GeneratorOutput(each.spec, each.sender.lines) for each in generators}
     return generators
 
 
-def _stop(now: AttemptContext, programs: Sequence[Program], patience_s: float = PATIENCE_S) -> None:
+def _stop(now: AttemptContext, programs: Sequence[Program], timeout_s: float = END_TIMEOUT_S) -> None:
     for program in programs:
         program.close_stdin()
     for program in programs:
-        program.finish(patience_s)
+        program.finish(timeout_s)
         if program.status not in (0, None):
             now.log("program", now.clock.now_ns(), host=program.host, name=program.name, ended=program.describe_end())
 
 
 def _wait_until_ready(now: AttemptContext, programs: Programs, arrived: Arrived) -> None:
     waiting = set(programs)
-    slices = time_slices(READY_S)
+    slices = time_slices(READY_TIMEOUT_S)
     while waiting:
         try:
             worker, line = take_within(arrived, slices)
         except Empty:
             names = ", ".join(sorted(f"{worker.job} on {worker.host}" for worker in waiting))
-            raise TrialFailedError(f"trainers were not ready after {READY_S} s: {names}") from None
+            raise TrialFailedError(f"trainers were not ready after {READY_TIMEOUT_S} s: {names}") from None
         if _take_event(now, programs, arrived, worker, line)["event"] == "ready":
             waiting.discard(worker)
 
@@ -293,7 +293,7 @@ def _watch(
     longer ours.
     """
     running = set(programs)
-    silence = _Silence(_patience_s(now.trial.spec, now.session.site))
+    silence = _Silence(_silence_timeout_s(now.trial.spec, now.session.site))
     refreshed_s, looked_s = -math.inf, time.monotonic()
     while running:
         now_s = time.monotonic()
@@ -323,8 +323,8 @@ class _Silence:
     It may last longer while one of the job's trainers exports a record.
     """
 
-    def __init__(self, patience_s: float) -> None:
-        self._patience_s = patience_s
+    def __init__(self, timeout_s: float) -> None:
+        self._silence_timeout_s = timeout_s
         self._lasted_s: dict[str, float] = {}
         self._recording: set[Worker] = set()
 
@@ -333,12 +333,14 @@ class _Silence:
         for job in jobs:
             self._lasted_s[job] = lasted_s = self._lasted_s.get(job, 0.0) + longer_s
             recording = sorted(str(worker) for worker in self._recording if worker.job == job)
-            if recording and lasted_s > RECORDING_S:
+            if recording and lasted_s > RECORDING_TIMEOUT_S:
                 raise TrialFailedError(
-                    f"trainers did not say what they recorded within {RECORDING_S} s: {', '.join(recording)}"
+                    f"trainers did not say what they recorded within {RECORDING_TIMEOUT_S} s: {', '.join(recording)}"
                 )
-            if not recording and lasted_s > self._patience_s:
-                raise TrialFailedError(f"job {job}: no trainer finished an iteration for {self._patience_s:.0f} s")
+            if not recording and lasted_s > self._silence_timeout_s:
+                raise TrialFailedError(
+                    f"job {job}: no trainer finished an iteration for {self._silence_timeout_s:.0f} s"
+                )
 
     def end(self, worker: Worker, event: str) -> None:
         """End the silence of a worker's job with an event of the worker."""
@@ -349,7 +351,7 @@ class _Silence:
             self._recording.discard(worker)
 
 
-def _patience_s(spec: TrialSpec, site: HostGroup) -> float:
+def _silence_timeout_s(spec: TrialSpec, site: HostGroup) -> float:
     """Return how long all trainers of a job may be silent. Nothing happens before a job begins."""
     slowest_ms = 1e3 * max(iteration_s(spec, name) for name in spec.jobs)
     begins_ms = max(job.begins_ms for job in spec.jobs.values())

@@ -28,7 +28,7 @@ from roundabout.spec.experiment import Capture
 from roundabout.store import Attempt, Identity, Units, build_table, files, schemas
 from roundabout.store.convert import to_paper_units
 
-START_S = 30  # time limit of tcpdump to listen
+START_TIMEOUT_S = 30  # time limit of tcpdump to listen
 FETCH_S, FETCH_S_PER_MB = 30, 1.0  # time limit of fetching its files: a constant, and seconds per MB
 
 MAX_QUOTED = 200  # bytes of an unexpected line that a message repeats
@@ -90,7 +90,7 @@ class RunningCapture:
         self._connection, self._host, self._rest = connection, host.name, b""
         self._channel = connection.start(capture_command(host, capture))
         self._fetch_s = FETCH_S + FETCH_S_PER_MB * capture.budget_mb
-        with limit_answer_time(connection, self._channel, START_S, "starting a capture"):
+        with limit_answer_time(connection, self._channel, START_TIMEOUT_S, "starting a capture"):
             self._began = self._read_line()
 
     def end(self) -> None:

@@ -23,15 +23,15 @@ from roundabout.runner.hosts.programs import Program
 from roundabout.runner.session.host_session import HostSession
 from roundabout.spec.experiment import CrossTraffic
 
-READY_S = 30  # loads are planned, sinks listen and connections stand within this
+READY_TIMEOUT_S = 30  # loads are planned, sinks listen and connections stand within this
 LEAD_MS = 1000  # from the start of cross traffic to that of jobs, so that cross traffic has settled
 LASTS, LASTS_S = 3.0, 60.0  # a load's duration, as a factor of the expected one plus a constant, for slow jobs
-FLUSH_S = 60.0  # time limit of a generator to print all its flows
+FLUSH_TIMEOUT_S = 60.0  # time limit of a generator to print all its flows
 FIRST_PORT = 29400
-MOST_PARALLEL = 10
+MAX_PARALLEL = 10
 LOAD_FILE = "/dev/fd/3"  # file of a planned load, open in the shell that plans and sends it
 PROBE_MS = 2000  # time after which iperf.py compares its rate with the load
-MOST_FRESH = 1024  # connections at once, so that one that waits for a lost packet delays no other flow
+MAX_FRESH = 1024  # connections at once, so that one that waits for a lost packet delays no other flow
 BURST_WIDTH_MS, BURST_PERIOD_MS, BURST_HEIGHT = 1, 10, 3  # shape of bursts: Salamy, section 2.5
 
 Stop = Callable[[Sequence[Program]], None]
@@ -221,7 +221,7 @@ def parallel_connections(load_gbps: float, link_gbps: float) -> int:
     take a large part of a short trial.
     """
     share = load_gbps / link_gbps
-    return MOST_PARALLEL if share >= 1 else min(max(math.ceil(share / (1 - share)), 1), MOST_PARALLEL)
+    return MAX_PARALLEL if share >= 1 else min(max(math.ceil(share / (1 - share)), 1), MAX_PARALLEL)
 
 
 def _way(site: HostGroup, part: TrafficEndpoint) -> list[str]:
@@ -232,7 +232,7 @@ def _way(site: HostGroup, part: TrafficEndpoint) -> list[str]:
     classes = ("burst", "quiet") if spec.kind == "burst" else ("consistent",)
     words = ["--to", to, "--warm-up-s", str(lead_time_s(site))]
     if spec.connections == "fresh":
-        words += ["--fresh-connections", "--most-connections", str(MOST_FRESH)]
+        words += ["--fresh-connections", "--most-connections", str(MAX_FRESH)]
     return words + [word for name in classes for word in ("--class", ":".join([name, *options]))]
 
 
@@ -247,10 +247,10 @@ class _StartingProgram:
         """Wait for the program's report. Raises CrossTrafficError, LostHostError."""
         who = f"cross traffic: {self.program.name} on {self.program.host}"
         try:
-            if take_within(self._ready, time_slices(READY_S)):
+            if take_within(self._ready, time_slices(READY_TIMEOUT_S)):
                 return
         except Empty:
-            raise CrossTrafficError(f"{who} was not ready after {READY_S} s") from None
+            raise CrossTrafficError(f"{who} was not ready after {READY_TIMEOUT_S} s") from None
         if self.program.status is None:
             raise LostHostError(self.program.host, f"the connection broke while {self.program.name} was started")
         raise CrossTrafficError(f"{who} did not start: {self.program.describe_end()}")

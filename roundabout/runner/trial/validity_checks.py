@@ -23,7 +23,7 @@ from roundabout.store.reasons import RESENT
 STOLEN_MAX = 0.03  # largest share of CPU time stolen by other virtual machines, over the trial
 STALLED_MAX = 0.015  # largest share of time in which a link sends nothing although packets wait
 FULL = 0.9  # share of a link's usual rate above which it counts as busy all the time
-LEAST_WAITING = 20  # least number of samples with waiting packets that determine a link's usual rate
+MIN_WAITING = 20  # least number of samples with waiting packets that determine a link's usual rate
 PORT = ("link", "host", "towards")
 SLOWED = 1.1  # least slowdown of communication that other traffic explains; a guess
 # Limits of the 90th percentile of trainers' wake-up delays: as a share of the iteration time, and in ms. A trial that
@@ -90,7 +90,7 @@ def _stalled_share(queue: pa.Table, start_ns: int | None, end_ns: int | None) ->
 
 def _stalled_s(at_s: np.ndarray, sent: np.ndarray, waiting: np.ndarray) -> float:
     busy = waiting[1:] & waiting[:-1]
-    if busy.sum() < LEAST_WAITING:
+    if busy.sum() < MIN_WAITING:
         return 0.0
     lasted_s, gained = np.diff(at_s), np.diff(sent)
     usual = np.median(gained[busy] / lasted_s[busy])

@@ -18,7 +18,7 @@ from roundabout.spec.topology import Topology
 from roundabout.spec.trace import SubmittedJob
 from roundabout.spec.trace_readers.rows import Row, read_table, row_error
 from roundabout.spec.trace_readers.values import (
-    MOST_GPUS,
+    MAX_GPUS,
     Instant,
     InstantIfKnown,
     KnownName,
@@ -37,7 +37,7 @@ def _gpus(resources: object) -> int:
     try:
         return whole(parse(str(resources), "RES").root.get(GPU, 0))
     except (AttributeError, SpecError, ValueError):
-        raise ValueError(f'JSON with a whole number of GPUs from 0 to {MOST_GPUS:,}, as {{"{GPU}": "8"}}') from None
+        raise ValueError(f'JSON with a whole number of GPUs from 0 to {MAX_GPUS:,}, as {{"{GPU}": "8"}}') from None
 
 
 class JobRow(Row):

@@ -13,7 +13,7 @@ from roundabout.spec.assembly.validation_errors import first_fault
 from roundabout.spec.errors import SpecError, list_choices, shorten, suggest
 from roundabout.spec.reader.yaml_source import decode, dotted_path, read_bytes, shown_path
 
-MOST_BYTES = 1 << 30  # limit of a file, far more than any published table, so that it fits into memory
+MAX_BYTES = 1 << 30  # limit of a file, far more than any published table, so that it fits into memory
 DELIMITERS = ",;\t"  # spreadsheets write semicolons in locales whose decimal point is a comma
 # Formats that users give by mistake, by their first bytes: a description, and the hint of the error.
 OTHER_FORMATS = {
@@ -41,7 +41,7 @@ RowModel = TypeVar("RowModel", bound=Row)
 
 def load_text(path: Path) -> str:
     """Return the text of a trace's file. Raises SpecError if the file is missing, too large, or not UTF-8 text."""
-    content = read_bytes(path, shown_path(path), MOST_BYTES)
+    content = read_bytes(path, shown_path(path), MAX_BYTES)
     for start, (found, remedy) in OTHER_FORMATS.items():
         if content.startswith(start):
             raise SpecError(shown_path(path), found, "UTF-8 text", hint=remedy)

@@ -11,8 +11,8 @@ from typing import Annotated, TypeVar
 
 from pydantic import BeforeValidator
 
-MOST_GPUS = 1_000_000  # limit for a job or task; no cluster has as many, so a larger number is damaged
-MOST_S = 1e12  # limit of a trace's clock, 30,000 years; below it a float resolves milliseconds
+MAX_GPUS = 1_000_000  # limit for a job or task; no cluster has as many, so a larger number is damaged
+MAX_S = 1e12  # limit of a trace's clock, 30,000 years; below it a float resolves milliseconds
 YEARS = range(1970, 2101)  # allowed years; spreadsheets and Go write unknown times as 1899 or year 1
 UNKNOWN = frozenset({"", "none", "null", "nan", "nat", "na", "n/a", "#n/a", "<na>", "unknown"})
 
@@ -46,14 +46,14 @@ def zoned_instant(value: object) -> float:
 
 
 def seconds(value: object) -> float:
-    """Parse a number of seconds on the trace's own clock, from 0 to MOST_S."""
-    return _number(value, MOST_S, f"seconds from 0 to {MOST_S:.0f}, in digits")
+    """Parse a number of seconds on the trace's own clock, from 0 to MAX_S."""
+    return _number(value, MAX_S, f"seconds from 0 to {MAX_S:.0f}, in digits")
 
 
 def whole(value: object) -> int:
-    """Parse a whole number of GPUs or workers, from 0 to MOST_GPUS."""
-    expected = f"a whole number from 0 to {MOST_GPUS:,}"
-    number = _number(value, MOST_GPUS, expected)
+    """Parse a whole number of GPUs or workers, from 0 to MAX_GPUS."""
+    expected = f"a whole number from 0 to {MAX_GPUS:,}"
+    number = _number(value, MAX_GPUS, expected)
     if not number.is_integer():
         raise ValueError(expected)
     return int(number)
@@ -61,7 +61,7 @@ def whole(value: object) -> int:
 
 def percent(value: object) -> float:
     """Parse a percentage of GPUs, where 100 is one GPU."""
-    return _number(value, 100 * MOST_GPUS, f"a percentage from 0 to {100 * MOST_GPUS:,}, in digits")
+    return _number(value, 100 * MAX_GPUS, f"a percentage from 0 to {100 * MAX_GPUS:,}, in digits")
 
 
 def name(value: object) -> str:

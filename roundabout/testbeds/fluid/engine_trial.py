@@ -11,8 +11,8 @@ from roundabout.models.fluid import Direction, Engine, Floats, ResidualCapacity,
 from roundabout.spec import TrialSpec
 
 SAMPLES_MS = 10.0
-MOST_SAMPLES = 10_000
-MOST_ROWS = 2_000_000
+MAX_SAMPLES = 10_000
+MAX_ROWS = 2_000_000
 """Limits of counter samples in a trial, and of these over all directions of links.
 
 Longer trials and larger topologies multiply the sampling period by 10, 100, and so on.
@@ -69,7 +69,7 @@ def _sample_ms(spec: TrialSpec) -> float:
     last_ms = max(job.departs_ms or job.begins_ms for job in spec.jobs.values())
     alone_ms = max(_alone_ms(spec, name) for name in spec.jobs)
     sample_ms = SAMPLES_MS
-    while last_ms > MOST_SAMPLES * sample_ms or 2 * len(spec.topology.links) * alone_ms > MOST_ROWS * sample_ms:
+    while last_ms > MAX_SAMPLES * sample_ms or 2 * len(spec.topology.links) * alone_ms > MAX_ROWS * sample_ms:
         sample_ms *= 10
     return sample_ms
 

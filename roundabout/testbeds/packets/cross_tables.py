@@ -15,7 +15,7 @@ from roundabout.spec.experiment import CrossTraffic
 from roundabout.store.schemas import TABLES
 from roundabout.testbeds.packets.loads import PlannedLoads
 
-MOST_LAGGING, LEAST_DELIVERED = 0.01, 0.95
+MAX_LAGGING, MIN_DELIVERED = 0.01, 0.95
 """A schedule was held unless more flows than this lagged, or less of the load arrived (crossgen/results/report.cpp)."""
 LATE_MS, LATE_SHARE = 1.0, 0.01
 """A flow lags if it starts later than this, and than this share of the time since the load began."""
@@ -58,7 +58,7 @@ def _flow_summary(
     offered = float(load.flows["bytes"][due][measured].sum()) * 8 / BITS_PER_MS_OF_GBPS / traffic.last_ms
     begun = late_ms[~np.isnan(late_ms)]
     finished = int((traffic.end_ms[due] <= traffic.last_ms).sum())
-    is_held = lagging <= MOST_LAGGING and values["achieved_gbps"] >= LEAST_DELIVERED * offered
+    is_held = lagging <= MAX_LAGGING and values["achieved_gbps"] >= MIN_DELIVERED * offered
     return {
         "planned_gbps": file.summary["offered_gbps"],
         "planned_gbps_standard_error": file.summary["offered_gbps_standard_error"],

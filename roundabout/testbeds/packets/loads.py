@@ -10,12 +10,12 @@ from roundabout.models.packets import NO_LOADS, Load, Loads, Streams
 from roundabout.models.packets.structures import FLOW
 from roundabout.plan import PlannedTrial
 from roundabout.runner.hosts.host_group import Scaling
-from roundabout.runner.trial.cross_traffic import LEAD_MS, MOST_FRESH, MOST_PARALLEL, PROBE_MS, parallel_connections
+from roundabout.runner.trial.cross_traffic import LEAD_MS, MAX_FRESH, MAX_PARALLEL, PROBE_MS, parallel_connections
 from roundabout.runner.trial.load_files import LoadFile, draw_loads
 from roundabout.spec import TrialSpec
 from roundabout.spec.experiment import CrossTraffic
 
-MOST_POOLED = 128
+MAX_POOLED = 128
 """Connections to each receiver and class that `crossgen send` opens at most (--most-connections)."""
 REACHED = 0.98
 """Share of the requested load at which iperf.py is content (crossgen/iperf.py)."""
@@ -58,11 +58,11 @@ def _flows(traffic: CrossTraffic, file: LoadFile) -> Load:
     flows["bytes"] = file.flows["bytes"]
     flows["pool"] = file.flows["destination"].astype(np.int64) * classes + file.flows["class"]
     ends_ms = file.header["duration_ns"] / 1e6 - LEAD_MS
-    return Load(flows, classes, MOST_FRESH if traffic.connections == "fresh" else MOST_POOLED, ends_ms)
+    return Load(flows, classes, MAX_FRESH if traffic.connections == "fresh" else MAX_POOLED, ends_ms)
 
 
 def _streams(spec: TrialSpec, traffic: CrossTraffic) -> Load:
     (receiver,) = traffic.receivers
     link_gbps = spec.topology.path_payload_gbps(traffic.sender, receiver)
     number = parallel_connections(traffic.load_gbps, link_gbps)
-    return Load(streams=Streams(number, MOST_PARALLEL, REACHED, STEP_MS, PROBE_MS))
+    return Load(streams=Streams(number, MAX_PARALLEL, REACHED, STEP_MS, PROBE_MS))

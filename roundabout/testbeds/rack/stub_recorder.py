@@ -20,7 +20,7 @@ from roundabout.testbeds.rack.examination import PYTHON_38, Finding, address_of,
 from roundabout.testbeds.rack.inventory import Inventory, Server
 
 SCHEMA = 1
-RECORD_S = 180  # time limit of a host; mlxconfig and lost pings take seconds
+RECORD_TIMEOUT_S = 180  # time limit of a host; mlxconfig and lost pings take seconds
 # Files that are recorded with their content. Those in EXISTENCE_ONLY are only recorded as readable or not. {nic},
 # {rdma} and {bdf} stand for names of the NIC.
 FILES = (
@@ -172,7 +172,7 @@ def recorder_request(inventory: Inventory, server: Server, root: str = "") -> st
 def _record_server(inventory: Inventory, name: str, server: Server) -> dict[str, Any]:
     words = ["sh", "-c", AS_ROOT, "sh", recorder_request(inventory, server)]
     try:
-        said = run_over_ssh(inventory, server, words, RECORDER, RECORD_S)
+        said = run_over_ssh(inventory, server, words, RECORDER, RECORD_TIMEOUT_S)
     except RoundaboutError as error:
         raise RoundaboutError(f"{name}: cannot be recorded: {error.message}", f"python3, and {error.hint}") from error
     try:

@@ -25,7 +25,7 @@ from roundabout.testbeds.rack.examination import DEVICE, GID, SSH, WRITE, Findin
 from roundabout.testbeds.rack.inventory import LosslessClasses
 
 DURATION_S = 3
-LONGEST_S = 30  # time limit of a test on its server
+TEST_TIMEOUT_S = 30  # time limit of a test on its server
 FIRST_PORT = 18515  # perftest's default port
 SENDERS = 8  # largest number of senders in the incast
 ELSEWHERE = 0.01  # tolerated share of bytes in other priorities, such as TCP and ARP; a guess
@@ -167,7 +167,7 @@ def _write_to_one(sources: Sequence[RdmaEnd], to: RdmaEnd, tos: int) -> tuple[fl
             for source, port in zip(sources, ports, strict=True)
         ]
         for client in clients:
-            client.finish(LONGEST_S)
+            client.finish(TEST_TIMEOUT_S)
     told = [(client, _gbps(client)) for client in clients]
     failed = [
         Difference(f"{each.host} ib_write_bw", "a bandwidth", each.describe_end())
@@ -192,7 +192,7 @@ def perftest_command(of: RdmaEnd, port: int, tos: int) -> list[str]:
 @contextmanager
 def _run_program(of: RdmaEnd, argv: Sequence[str]) -> Iterator[Program]:
     """Run the program on a server until the context ends."""
-    program = Program(of.host.name, of.connection, ["timeout", str(LONGEST_S), *ENDS_WITH_STDIN, *argv])
+    program = Program(of.host.name, of.connection, ["timeout", str(TEST_TIMEOUT_S), *ENDS_WITH_STDIN, *argv])
     try:
         yield program
     finally:
@@ -202,9 +202,9 @@ def _run_program(of: RdmaEnd, argv: Sequence[str]) -> Iterator[Program]:
 
 def _wait_until_listening(server: Program, of: RdmaEnd, port: int) -> None:
     """Wait until the server listens. Raises RoundaboutError."""
-    deadline = time.monotonic() + LONGEST_S
+    deadline = time.monotonic() + TEST_TIMEOUT_S
     while not call(of.connection, ["ss", "-Hltn", f"sport = :{port}"]).stdout:
         if server.has_ended or time.monotonic() > deadline:
-            why = server.describe_end() if server.has_ended else f"it does not listen after {LONGEST_S} s"
+            why = server.describe_end() if server.has_ended else f"it does not listen after {TEST_TIMEOUT_S} s"
             raise RoundaboutError(f"{of.host.name}: ib_write_bw: found {why}, expected it to listen on port {port}")
         time.sleep(0.1)

@@ -15,7 +15,7 @@ from tests.analysis.advice import random_jobs
 pytestmark = pytest.mark.unit
 
 MIXES = 50
-LEAST_WITHIN, MOST_WITHOUT, MOST_SLOWER = 0.9, 0.2, 1.03
+MIN_WITHIN, MAX_WITHOUT, MAX_SLOWER = 0.9, 0.2, 1.03
 
 
 class Beside(NamedTuple):
@@ -90,15 +90,15 @@ def held_against(seed):
 def holds(found):
     """What is promised of advice."""
     advised = [each for each in found if each.advised]
-    assert len(found) - len(advised) <= MOST_WITHOUT * len(found)
+    assert len(found) - len(advised) <= MAX_WITHOUT * len(found)
     shifted = [each for each in advised if each.gain]
     for figures in (
         [each.figure for each in advised],
         [each.gain for each in shifted],
         [each.chance for each in shifted],
     ):
-        assert sum(each.within for each in figures) >= LEAST_WITHIN * len(figures)
-    assert all(each.slower <= MOST_SLOWER for each in advised if each.met.verdict is Verdict.SHIFT)
+        assert sum(each.within for each in figures) >= MIN_WITHIN * len(figures)
+    assert all(each.slower <= MAX_SLOWER for each in advised if each.met.verdict is Verdict.SHIFT)
 
 
 @pytest.mark.parametrize("seed", [2, 8, 10])

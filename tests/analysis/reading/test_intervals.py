@@ -13,7 +13,7 @@ from scipy.special import ndtr
 from scipy.stats import binomtest, norm
 
 from analysis.statistics.intervals import (
-    LEAST_TAIL,
+    MIN_TAIL,
     average,
     estimate,
     exact,
@@ -141,7 +141,7 @@ def test_iterations_taken_as_independent_would_promise_too_much():
 
 
 def test_below_four_repetitions_there_is_no_interval():
-    run = list(made_up(1, 4, LEAST_TAIL, memory=0.6, between=0.1)[0])
+    run = list(made_up(1, 4, MIN_TAIL, memory=0.6, between=0.1)[0])
     for found in (estimate(run[:3], np.median), tail_estimate(run[:3]), mean_of([1.0, 2.0, 3.0])):
         assert found[1] is None
     for found in (estimate(run, np.median), tail_estimate(run), mean_of([1.0, 2.0, 3.0, 4.0])):
@@ -171,7 +171,7 @@ def test_an_infinite_repetition_of_a_finite_figure_leaves_the_upper_end_open(fig
 
 
 def test_fewer_than_1000_iterations_have_no_p99():
-    times = np.arange(LEAST_TAIL + 0.0)
+    times = np.arange(MIN_TAIL + 0.0)
     assert tail_estimate(list(times[:-4].reshape(4, -1))) is None
     assert tail_estimate(list(times.reshape(4, -1)))[0] == pytest.approx(np.quantile(times, 0.99))
 

@@ -66,7 +66,7 @@ def counters(played, *, iterations=40, jitter=0.005, step_ms=10.0, missing=0.0, 
     return workers
 
 
-LEAST_SAMPLES = 4
+MIN_SAMPLES = 4
 """Of a phase: with fewer, where it ends is a guess."""
 
 
@@ -130,7 +130,7 @@ def repeats_itself(played):
 @given(profiles(), st.floats(5, 15), st.sampled_from([0.0, 0.1]), st.integers(0, 2**31))
 def test_any_profile_is_found(played, step_ms, missing, seed):
     assume(not repeats_itself(played))
-    assume(min(each.compute_ms or each.alone_ms for each in played.phases) >= LEAST_SAMPLES * step_ms)
+    assume(min(each.compute_ms or each.alone_ms for each in played.phases) >= MIN_SAMPLES * step_ms)
     holds(played, find_phases(counters(played, step_ms=step_ms, missing=missing, seed=seed)))
 
 

@@ -203,8 +203,8 @@ def test_long_lines_are_thinned_before_they_are_published(monkeypatch):
 
     monkeypatch.setattr(publisher, "execute_report", draw)
     sizes = []
-    for off_pt in (publisher.MOST_OFF_PT, 0.0):
-        monkeypatch.setattr(publisher, "MOST_OFF_PT", off_pt)
+    for off_pt in (publisher.MAX_OFF_PT, 0.0):
+        monkeypatch.setattr(publisher, "MAX_OFF_PT", off_pt)
         ((_, svg),) = publisher.draw_figures(None)
         sizes.append(len(svg))
     assert sizes[0] < 0.7 * sizes[1]

@@ -33,7 +33,7 @@ TEST(Wire, FlowsFollowEachOtherInAnyPieces) {
 }
 
 TEST(Wire, SizesThatCannotBeAreRefused) {
-  for (const std::uint64_t bytes : {std::uint64_t{0}, kMostFlowBytes + 1, ~std::uint64_t{0}}) {
+  for (const std::uint64_t bytes : {std::uint64_t{0}, kMaxFlowBytes + 1, ~std::uint64_t{0}}) {
     FlowReceiver receiver;
     const FlowHeader header = make_flow_header(1, bytes);
     std::copy(header.begin(), header.end(), receiver.header_room().begin());
@@ -42,7 +42,7 @@ TEST(Wire, SizesThatCannotBeAreRefused) {
 }
 
 TEST(Wire, AHelloHoldsTheWholeSecret) {
-  const std::string longest(native::kMostSecretBytes, 'x');
+  const std::string longest(native::kMaxSecretBytes, 'x');
   EXPECT_EQ(make_hello(longest), "rbcross1" + longest);
   EXPECT_EQ(make_hello("open sesame").size(), kHelloBytes);
 }

@@ -13,7 +13,7 @@ namespace native {
 namespace {
 
 constexpr std::size_t kHelloBytes = 4;
-constexpr std::size_t kMostGuests = 3;
+constexpr std::size_t kMaxGuests = 3;
 
 Fd tcp_socket(int flags = 0) { return Fd(socket(AF_INET, SOCK_STREAM | flags, 0)); }
 
@@ -27,7 +27,7 @@ protected:
     if (bind(listener.get(), reinterpret_cast<sockaddr *>(&address_), length) != 0 || listen(listener.get(), 9) != 0)
       throw system_failure("cannot listen");
     getsockname(listener.get(), reinterpret_cast<sockaddr *>(&address_), &length);
-    door_.emplace(std::move(listener), kHelloBytes, kMostGuests);
+    door_.emplace(std::move(listener), kHelloBytes, kMaxGuests);
   }
 
   Fd comes(const std::string &words) const {

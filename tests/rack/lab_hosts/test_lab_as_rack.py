@@ -315,7 +315,7 @@ def when_started(folder: Path, act: Callable[[], None]) -> threading.Thread:
 def test_a_host_that_is_lost_costs_an_attempt(
     lab: Lab, inventory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: signal.Signals
 ) -> None:
-    monkeypatch.setattr("roundabout.runner.hosts.clocks.PATIENCE_S", 3.0)
+    monkeypatch.setattr("roundabout.runner.hosts.clocks.ANSWER_TIMEOUT_S", 3.0)
     observer = Reasons(lambda: lose(lab, "s3", signal.SIGKILL))
     thread = when_started(tmp_path, lambda: lose(lab, "s3", how))
     ended = run(inventory, TINY, tmp_path, observer)

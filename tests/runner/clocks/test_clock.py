@@ -191,7 +191,7 @@ def test_packets_are_joined_by_the_utc_that_their_host_takes_for_it(away_ns, mov
 def test_a_host_whose_clock_says_nothing_is_lost(tmp_path, monkeypatch):
     mute = tmp_path / "clock.py"
     mute.write_text("import sys\nsys.stdin.read()\n")
-    monkeypatch.setattr(clocks, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(clocks, "ANSWER_TIMEOUT_S", 0.2)
     link, closed = LocalConnection("s0"), []
     monkeypatch.setattr(link, "close", lambda: closed.append("s0"))
     clock = HostClock(link, mute, RunClock.start())

@@ -97,7 +97,7 @@ def test_a_host_whose_utc_is_years_off_is_joined_like_others(ticking, before_ns,
 # How long a controller is stopped; it shall not take its hosts for lost. Their clocks are being read all the time.
 IMPATIENT = {
     "hosts.clocks.PERIOD_S": 0.001,
-    "hosts.clocks.PATIENCE_S": 1,
+    "hosts.clocks.ANSWER_TIMEOUT_S": 1,
     "hosts.deadlines.SLICE_S": 0.1,
     "trial.attempt.STALL_S": 1,
     "trial.attempt.STALL_ITERATIONS": 0,

@@ -116,9 +116,9 @@ def test_a_call_over_ssh_answers() -> None:
     ("auth", "connections.OPEN_S", "cannot connect: no answer within 0.3 s"),
     ("session", "connections.START_S", "no answer within 0.3 s"),
     ("start", "connections.START_S", "no answer within 0.3 s"),
-    ("input", "programs.CALL_S", "cat took longer than 0.4 s"),
-    ("output", "programs.CALL_S", "cat took longer than 0.4 s"),
-    ("end", "programs.CALL_S", "cat took longer than 0.4 s"),
+    ("input", "programs.CALL_TIMEOUT_S", "cat took longer than 0.4 s"),
+    ("output", "programs.CALL_TIMEOUT_S", "cat took longer than 0.4 s"),
+    ("end", "programs.CALL_TIMEOUT_S", "cat took longer than 0.4 s"),
 ])  # fmt: skip
 def test_a_host_that_freezes_is_lost_within_the_calls_deadline(
     point: str, limit: str, told: str, monkeypatch: pytest.MonkeyPatch
@@ -132,7 +132,7 @@ def test_a_host_that_freezes_is_lost_within_the_calls_deadline(
 
 
 def test_a_capture_that_does_not_start_is_no_reason_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(captures, "START_S", 0.3)
+    monkeypatch.setattr(captures, "START_TIMEOUT_S", 0.3)
     host = Host("s0", "s0", "10.0.0.1", 24, "eth0", Path("/opt"))
     with (
         served("output") as connection,
@@ -143,7 +143,7 @@ def test_a_capture_that_does_not_start_is_no_reason_to_wait(monkeypatch: pytest.
 
 def test_a_call_that_times_out_ends_on_its_host_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Or it might set something that was restored already. The host itself ends it, and so can say that it did."""
-    monkeypatch.setattr(programs, "CALL_S", 0.3)
+    monkeypatch.setattr(programs, "CALL_TIMEOUT_S", 0.3)
     write = f"sleep 1; touch {tmp_path}/late"
     begun = time.monotonic()
     with pytest.raises(LostHostError, match="lost host s0: sh took longer than 0.3 s"):
@@ -153,7 +153,7 @@ def test_a_call_that_times_out_ends_on_its_host_too(tmp_path: Path, monkeypatch:
 
 
 def test_a_program_that_ignores_sigterm_is_killed_with_its_children(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "CALL_S", 0.3)
+    monkeypatch.setattr(programs, "CALL_TIMEOUT_S", 0.3)
     monkeypatch.setattr(programs, "GRACE_S", 0.1)
     begun = time.monotonic()
     with pytest.raises(LostHostError, match="lost host controller: sh took longer than 0.4 s"):
@@ -162,7 +162,7 @@ def test_a_program_that_ignores_sigterm_is_killed_with_its_children(monkeypatch:
 
 
 def test_a_proxy_command_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "END_S", 0.1)
+    monkeypatch.setattr(connections, "END_TIMEOUT_S", 0.1)
     tunnel = Tunnel("sh -c 'trap : TERM; echo ready; kill -STOP $$; sleep 60'")
     assert tunnel.socket.recv(16) == b"ready\n"
     begun = time.monotonic()
@@ -212,7 +212,7 @@ def test_a_playbook_does_not_outlive_whoever_waited_for_it(tmp_path: Path) -> No
 
 @pytest.mark.proof
 def test_a_task_of_a_playbook_has_a_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(playbooks, "TASK_S", 1)
+    monkeypatch.setattr(playbooks, "TASK_TIMEOUT_S", 1)
     play = {"hosts": "localhost", "connection": "local", "gather_facts": False}
     tasks = [{"ansible.builtin.command": {"argv": ["sleep", "60"]}}]
     (tmp_path / "play.yml").write_text(json.dumps([{**play, "tasks": tasks}]))

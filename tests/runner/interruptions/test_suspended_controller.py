@@ -18,12 +18,12 @@ SHORT_S = STOPPED_S / 2  # what is stopped is so for longer than anything is wai
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
     for module, name in (
-        (clocks, "PATIENCE_S"),
-        (programs, "CALL_S"),
-        (attempt, "READY_S"),
+        (clocks, "ANSWER_TIMEOUT_S"),
+        (programs, "CALL_TIMEOUT_S"),
+        (attempt, "READY_TIMEOUT_S"),
         (attempt, "STALL_S"),
-        (captures, "START_S"),
-        (cross_traffic, "READY_S"),
+        (captures, "START_TIMEOUT_S"),
+        (cross_traffic, "READY_TIMEOUT_S"),
     ):
         monkeypatch.setattr(module, name, SHORT_S)
     monkeypatch.setattr(programs, "GRACE_S", 0)

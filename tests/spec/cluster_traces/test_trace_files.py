@@ -277,7 +277,7 @@ def test_a_file_that_is_no_text_is_said_with_what_to_do(tmp_path, content, found
 
 
 def test_devices_and_pipes_are_neither_waited_for_nor_read_without_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(rows, "MOST_BYTES", 1000)
+    monkeypatch.setattr(rows, "MAX_BYTES", 1000)
     with pytest.raises(SpecError, match="found more than 1000 bytes, expected 1000 bytes at most"):
         read_file(tmp_path, "helios", "/dev/zero")
     os.mkfifo(tmp_path / "pipe")

@@ -44,13 +44,13 @@ OWN_BUCKETS = """
 import random, sys
 import torch, torch.distributed
 sys.path.append(sys.argv[1])
-from computing_buckets import FIRST_BYTES, MOST_BYTES, assign_buckets
+from computing_buckets import FIRST_BYTES, MAX_BYTES, assign_buckets
 
 random.seed(1)
 for _ in range(50):
     numbers = [int(4 ** random.uniform(1, 12)) for _ in range(random.randint(1, 60))]
     tensors = [torch.empty(each, device="meta") for each in numbers]
-    limits = [FIRST_BYTES, MOST_BYTES]
+    limits = [FIRST_BYTES, MAX_BYTES]
     own = torch.distributed._compute_bucket_assignment_by_size(tensors, limits, [False] * len(tensors))[0]
     assert assign_buckets([4 * each for each in numbers]) == own, numbers
 """

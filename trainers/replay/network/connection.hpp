@@ -27,7 +27,7 @@ struct Flow {
 // all channels. Payload goes in one direction, and answers in the other. No call blocks.
 class Connection {
 public:
-  static constexpr std::size_t kMostBytes = 256 * 1024; // largest number of bytes of one call of send()
+  static constexpr std::size_t kMaxBytes = 256 * 1024; // largest number of bytes of one call of send()
 
   Connection(unsigned peer, unsigned number) : peer_(peer), number_(number) {}
   virtual ~Connection() = default;

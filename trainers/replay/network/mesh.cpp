@@ -18,14 +18,14 @@ namespace {
 using native::Fd;
 using native::Nanos;
 
-constexpr Nanos kPatienceNs = 20'000'000'000;
+constexpr Nanos kConnectTimeoutNs = 20'000'000'000;
 constexpr Nanos kRetryNs = 50'000'000;
 
 // A connection ends if its peer is unreachable for this long. A peer that closes is noticed at once.
-constexpr int kSilenceMs = 10'000;
+constexpr int kKeepaliveTimeoutMs = 10'000;
 constexpr int kProbeS = 1;
 
-constexpr std::size_t kMostGuests = 16;
+constexpr std::size_t kMaxGuests = 16;
 
 // The rank of a peer, and the number of a connection among those to or from it.
 using End = std::pair<unsigned, unsigned>;
@@ -46,7 +46,7 @@ Fd open_socket(const Options &options, in_addr own_ip, std::uint16_t port) {
   return fd;
 }
 
-void prepare(int fd) { native::tune_connection(fd, kSilenceMs, kProbeS); }
+void prepare(int fd) { native::tune_connection(fd, kKeepaliveTimeoutMs, kProbeS); }
 
 // A message on its way in.
 struct Incoming {
@@ -164,7 +164,7 @@ class Acceptor {
 public:
   Acceptor(const Options &options, const std::string &secret, native::Fd listener, const std::vector<End> &ends)
       : options_(options), expected_{options.job.name, {}, options.job.fingerprint, secret},
-        door_(std::move(listener), sizeof(Message), kMostGuests) {
+        door_(std::move(listener), sizeof(Message), kMaxGuests) {
     for (const auto &[sender, number] : ends) {
       expected_.connections[sender].insert(number);
       sockets_.push_back({sender, number, {}});
@@ -262,7 +262,7 @@ Mesh connect_mesh(const Options &options, Fd listener, const std::string &secret
     return std::all_of(outgoing.begin(), outgoing.end(), [](const Outgoing &out) { return out.welcome(); });
   };
 
-  const Nanos deadline = native::monotonic_ns() + kPatienceNs;
+  const Nanos deadline = native::monotonic_ns() + kConnectTimeoutNs;
   while (!acceptor.complete() || !all_welcome()) {
     const Nanos now = native::monotonic_ns();
     if (now >= deadline)

@@ -17,7 +17,7 @@
 namespace replay {
 namespace {
 
-const char kZeros[Connection::kMostBytes] = {};
+const char kZeros[Connection::kMaxBytes] = {};
 
 std::uint16_t port_of(int fd, int (*name)(int, sockaddr *, socklen_t *)) {
   sockaddr_in address{};

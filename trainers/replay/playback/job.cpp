@@ -20,9 +20,9 @@ using native::Nanos;
 using nlohmann::json;
 
 constexpr double kLongestMs = 86'400'000;
-constexpr std::uint64_t kMostConnections = 64;
-constexpr std::uint64_t kMostWorkersOfHost = 64;
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
+constexpr std::uint64_t kMaxConnections = 64;
+constexpr std::uint64_t kMaxWorkersOfHost = 64;
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 50;
 
 // The fields of one object, each complaint naming where it is.
 class Reader {
@@ -129,13 +129,13 @@ std::vector<Peer> read_workers(const Reader &job) {
     peer.port = static_cast<std::uint16_t>(worker.whole("port", 1, 65535));
     if (worker.has("source_port"))
       peer.source_port =
-          static_cast<std::uint16_t>(worker.whole("source_port", 1024, 65536 - kMostConnections * kMostChannels));
+          static_cast<std::uint16_t>(worker.whole("source_port", 1024, 65536 - kMaxConnections * kMaxChannels));
     peer.ip = read_address(worker, "address", peer.address);
     if (worker.has("nics"))
       for (const json &nic : worker.list("nics", 1))
         peer.nics.push_back(read_address(worker, "nics", nic.is_string() ? nic.get<std::string>() : nic.dump()));
     if (worker.has("nic"))
-      peer.nic = static_cast<unsigned>(worker.whole("nic", 0, kMostWorkersOfHost));
+      peer.nic = static_cast<unsigned>(worker.whole("nic", 0, kMaxWorkersOfHost));
     if (!seen.emplace(peer.address, peer.port).second)
       worker.fail(peer.address + " port " + std::to_string(peer.port) + " is given twice");
     on_address[peer.address]++;
@@ -169,11 +169,11 @@ Transfer read_transfer(const std::string &where, const json &each, std::size_t w
   const std::string below = " below " + std::to_string(workers);
   expect(is_rank(each[0]) && is_rank(each[1]) && each[0] != each[1], "two ranks" + below);
   Transfer transfer{each[0].get<unsigned>(), each[1].get<unsigned>(), each[2].get<std::uint64_t>(), {}};
-  expect(transfer.bytes > 0 && transfer.bytes <= kMostBytes, "bytes from 1 to 2^50");
+  expect(transfer.bytes > 0 && transfer.bytes <= kMaxBytes, "bytes from 1 to 2^50");
   if (each.size() > 3)
     transfer.lead_bytes = each[3].get<std::uint64_t>();
   if (each.size() > 4) {
-    expect(each[4].get<std::uint64_t>() < kMostChannels, "a channel below " + std::to_string(kMostChannels));
+    expect(each[4].get<std::uint64_t>() < kMaxChannels, "a channel below " + std::to_string(kMaxChannels));
     expect(std::all_of(each[5].begin(), each[5].end(), is_rank), "feeders" + below);
     transfer.channel = each[4].get<unsigned>();
     transfer.feeders = each[5].get<std::vector<unsigned>>();
@@ -256,7 +256,7 @@ Job parse_job(const std::string &text) {
   job.name = reader.text("name");
   check_name(reader, job.name);
   job.workers = read_workers(reader);
-  job.connections = static_cast<unsigned>(reader.whole("connections", 1, kMostConnections));
+  job.connections = static_cast<unsigned>(reader.whole("connections", 1, kMaxConnections));
   job.iterations = static_cast<unsigned>(reader.whole("iterations", 1, 1'000'000));
   job.seed = reader.whole("seed", 0, UINT64_MAX);
   job.jitter = reader.share("jitter");

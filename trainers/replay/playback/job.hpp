@@ -13,7 +13,7 @@
 namespace replay {
 
 constexpr std::size_t kLongestJobName = 63;
-constexpr unsigned kMostChannels = 2; // NCCL's trees are two
+constexpr unsigned kMaxChannels = 2; // NCCL's trees are two
 
 struct Peer {
   std::string name;

@@ -14,7 +14,7 @@ namespace replay::rdma {
 namespace {
 
 // The buffer that all connections write from and into. Its content is never read.
-alignas(4096) char payload[Connection::kMostBytes];
+alignas(4096) char payload[Connection::kMaxBytes];
 
 // Send requests of either end: chunks, or messages, of which there is less than one for each chunk.
 constexpr std::uint32_t kRequests = 2 * kChunks;

@@ -17,7 +17,7 @@ namespace {
 
 using native::Nanos;
 
-constexpr Nanos kPatienceNs = 20'000'000'000;
+constexpr Nanos kConnectTimeoutNs = 20'000'000'000;
 constexpr int kResolveMs = 5'000;
 
 // Timeout of 4.096 us * 2^18 = 1.07 s for an acknowledgment, with 7 retries (InfiniBand Architecture 1.4, 9.7.6.1.3).
@@ -100,7 +100,7 @@ public:
   Connections run(native::Control &control) {
     for (Place &place : out_)
       resolve_address(place);
-    const Nanos deadline = native::monotonic_ns() + kPatienceNs;
+    const Nanos deadline = native::monotonic_ns() + kConnectTimeoutNs;
     while (const Place *missing = first_missing()) {
       if (native::monotonic_ns() >= deadline)
         throw native::Failure("no RDMA connection with peer " + peer(*missing).text() + " within 20 s");

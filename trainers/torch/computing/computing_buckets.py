@@ -5,11 +5,11 @@ Source: Li et al., PyTorch Distributed (VLDB 2020), and PyTorch's reducer: after
 gradients in the order in which that iteration's backward pass made them.
 """
 
-FIRST_BYTES, MOST_BYTES = 2**20, 25 * 2**20
+FIRST_BYTES, MAX_BYTES = 2**20, 25 * 2**20
 """Sizes at which DDP closes its first and its later buckets, bytes: PyTorch's defaults."""
 
 
-def assign_buckets(sizes, limits=(FIRST_BYTES, MOST_BYTES)):
+def assign_buckets(sizes, limits=(FIRST_BYTES, MAX_BYTES)):
     """Return the buckets of gradients of these sizes (bytes), each a list of indices of `sizes`.
 
     A bucket is closed once it has `limits` bytes or more; the last limit holds for all further buckets.

@@ -26,7 +26,7 @@ sys.path.append(os.path.dirname(FOLDER))  # of the networks that trainers train
 FORMAT, SCHEMA = "roundabout gpu computing", 1
 PRECISIONS = ("tf32", "bf16-autocast", "fp32", "bf16")
 """32-bit numbers with matrix products in TF32, with PyTorch's autocast to bfloat16, and as they are; and all 16-bit."""
-LEAST = 5  # iterations of a measurement, however long they take
+MIN_ITERATIONS = 5  # iterations of a measurement, however long they take
 SEED = 1
 SMI_FIELDS = {
     "name": "name",
@@ -270,7 +270,7 @@ def measure(torch, case, batch, precision, asked):
     network = NETWORKS.get(case["shape"]["kind"], TableNetwork)(torch, case, batch, precision, asked.device)
     with contextlib.closing(Passes(torch, network, clock)) as passes:
         took_s = passes.warm_up(asked.warm_up)
-        count = int(min(max(asked.seconds / took_s, LEAST), asked.iterations))
+        count = int(min(max(asked.seconds / took_s, MIN_ITERATIONS), asked.iterations))
         found = passes.measure(count)
     return {
         "batch": batch,

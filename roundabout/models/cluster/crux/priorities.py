@@ -22,7 +22,7 @@ from roundabout.models.cluster.simulator import SchedulerPolicy
 from roundabout.models.cluster.state import JobKnowledge, State
 from roundabout.models.cluster.timetable_fit import ITERATIONS, fluid_job_of, mean_iterations_ms
 
-LEAST_GAIN = 0.001
+MIN_GAIN = 0.001
 """Least gain by precedence, as a share of the link's time, that tells jobs apart.
 
 With a smaller value, rounding decides between jobs that do not disturb each other.
@@ -117,7 +117,7 @@ def _gain(job: CommunicatingJob, other: CommunicatingJob) -> float:
     gbps = min(job.link_gbps, other.link_gbps)
     first_ms, _ = _iterations_ms(job.circle, other.circle, gbps)
     _, second_ms = _iterations_ms(other.circle, job.circle, gbps)
-    return max(job.sending_ms / first_ms - job.sending_ms / second_ms, LEAST_GAIN)
+    return max(job.sending_ms / first_ms - job.sending_ms / second_ms, MIN_GAIN)
 
 
 @lru_cache(maxsize=65_536)

@@ -37,7 +37,7 @@ INSTANTS = 512
 HORIZON_MS = 1e6
 """The range of instants, ms. In a shorter range, jobs with timetables of different periods meet at few phases."""
 
-LEAST_FALL = 1e-6
+MIN_FALL = 1e-6
 """Least fall of a mean excess, in shares of a link, for which a flow takes another path; less is rounding."""
 
 
@@ -115,7 +115,7 @@ class PathSearch:
                 self._add(before, -demand)
                 costs = {path: self._cost(path, demand) for path in flow.port_of}
                 best = min(costs, key=costs.__getitem__)
-                after = best if costs[best] < costs[before] - LEAST_FALL else before
+                after = best if costs[best] < costs[before] - MIN_FALL else before
                 self._add(after, demand)
                 self._paths[place] = after
                 is_changed |= after != before

@@ -33,7 +33,7 @@
 #include "ecn.h"
 #include "switch_programs.h"
 
-#define RELEASE_LIMIT_MS 5000
+#define RELEASE_TIMEOUT_MS 5000
 #define MARKING "mark_departing"
 #define BEFORE_FORWARDING 1 // filter priority
 
@@ -252,7 +252,7 @@ static int release(const char *pins) {
   }
   for (size_t i = 0; i < PINNED; i++)
     for (; is_alive(ids[i]); waited_ms += 2) {
-      if (waited_ms >= RELEASE_LIMIT_MS) {
+      if (waited_ms >= RELEASE_TIMEOUT_MS) {
         fprintf(stderr, "switchport: the counters of %s are still in use\n", pins);
         return 1;
       }

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fabric import Connection
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
-STATE_WAIT_S = 30.0  # time limit for the machine's lock, which other processes hold only briefly
+STATE_LOCK_TIMEOUT_S = 30.0  # time limit for the machine's lock, which other processes hold only briefly
 DYING_S = 5.0  # time limit for the last child of a killed builder to end
 
 
@@ -341,7 +341,7 @@ def _refuse_unknown_hosts(shifts: Mapping[str, int], topology: Topology) -> None
 def _begin(lab: paths.LabPaths) -> Iterator[int]:
     """Make the lab's folders, and hold the lab's lock; if the context fails, the lab is removed again."""
     with ExitStack() as held:
-        with lock_folder(STATE, wait_s=STATE_WAIT_S, create=True):
+        with lock_folder(STATE, wait_s=STATE_LOCK_TIMEOUT_S, create=True):
             paths.LABS.mkdir(mode=0o700, exist_ok=True)
             try:
                 lab.root.mkdir(mode=0o700)
@@ -367,7 +367,7 @@ def _build(lab: paths.LabPaths, plan: record.LabRecord, lock: int, *, verify: bo
     record.write(lab, plan)
     topology = plan.topology
     layout = lay_out(topology)
-    with lock_folder(STATE, wait_s=STATE_WAIT_S):
+    with lock_folder(STATE, wait_s=STATE_LOCK_TIMEOUT_S):
         bpffs.mount()
         lab.pins.mkdir(mode=0o700, parents=True)
     lab.pid_file("any").parent.mkdir(mode=0o700)
@@ -395,7 +395,7 @@ def remove_all_parts(lab: paths.LabPaths) -> None:
     """
     nodes.stop_all(sorted(lab.pid_file("any").parent.glob("*.pid")))
     marking.release(lab)
-    with lock_folder(STATE, wait_s=STATE_WAIT_S):
+    with lock_folder(STATE, wait_s=STATE_LOCK_TIMEOUT_S):
         if lab.pins.is_dir():
             shutil.rmtree(lab.pins)
         bpffs.unmount_if_unused()

@@ -13,7 +13,7 @@ from roundabout.testbeds.lab.lifecycle.locks import lock_folder
 SYSCTLS = Path("/proc/sys/net/ipv4")
 USERS = "allowed"
 ADDED = ".added"  # suffix of a file: the entry was not in the list before its first user
-WAIT_S = 10.0
+LOCK_TIMEOUT_S = 10.0
 
 
 def allow(name: str, owner: str) -> None:
@@ -23,7 +23,7 @@ def allow(name: str, owner: str) -> None:
         raise LabError(
             f"this kernel has no congestion control {name!r}", f"it has {', '.join(known)}; modprobe tcp_{name}"
         )
-    with lock_folder(STATE, wait_s=WAIT_S, create=True):
+    with lock_folder(STATE, wait_s=LOCK_TIMEOUT_S, create=True):
         users = STATE / USERS / name
         users.mkdir(parents=True, exist_ok=True)
         (users / owner).touch()
@@ -38,7 +38,7 @@ def disallow(name: str, owner: str) -> None:
     users = STATE / USERS / name
     if not users.is_dir():
         return
-    with lock_folder(STATE, wait_s=WAIT_S):
+    with lock_folder(STATE, wait_s=LOCK_TIMEOUT_S):
         (users / owner).unlink(missing_ok=True)
         if {path.name for path in users.iterdir()} - {ADDED}:
             return

@@ -29,7 +29,7 @@ WARM_UP_S = 0.015
 # Durations of the measurements of a port. If a port misses its rate, the next duration is tried, and the last one is
 # repeated. A temporary lack of CPU time is a likelier cause than a wrong link, and can last on virtual machines.
 WINDOWS_S = (0.03, 0.1, 0.2, 0.4, 0.8, 1.6)
-PATIENCE_S = 30.0
+MEASUREMENT_TIMEOUT_S = 30.0
 CPU_CARRIES_BPS = 4e9  # total payload rate of parallel measurements, well below the capacity of two cores
 PINGS = 5
 ICMP_ECHO = 8
@@ -74,7 +74,7 @@ def measure_links(
         missed = [probe for probe in missed if _is_off(probe.port, rates[probe.port.ifindex])]
         if not missed:
             break
-        if waited_s >= PATIENCE_S:
+        if waited_s >= MEASUREMENT_TIMEOUT_S:
             _raise_off_rate(missed[0].port, rates[missed[0].port.ifindex], tries, waited_s)
     return tuple(
         LinkMeasurement(

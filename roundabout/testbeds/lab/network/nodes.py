@@ -14,8 +14,8 @@ from roundabout.core import file_lock
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.network import paths
 
-BIRTH_LIMIT_S = 10.0
-DEATH_LIMIT_S = 20.0
+START_TIMEOUT_S = 10.0
+END_TIMEOUT_S = 20.0
 
 
 def start_all(
@@ -74,13 +74,13 @@ def stop_all(pid_files: Iterable[Path]) -> None:
         LabError: a process did not end.
     """
     dying = [handle for pid_file in pid_files if (handle := _kill(pid_file)) is not None]
-    deadline = time.monotonic() + DEATH_LIMIT_S
+    deadline = time.monotonic() + END_TIMEOUT_S
     try:
         for handle in dying:
             # An init ends only after the last process in its PID namespace.
             if not select.select([handle], [], [], max(0.0, deadline - time.monotonic()))[0]:
                 raise LabError(
-                    f"a node of the lab did not end within {DEATH_LIMIT_S:.0f} s",
+                    f"a node of the lab did not end within {END_TIMEOUT_S:.0f} s",
                     "look for processes in state D with `ps`",
                 )
     finally:
@@ -116,9 +116,9 @@ def _is_locked(descriptor: int) -> bool:
 
 def _read_pid(pid_file: Path) -> int:
     """Return the pid in a held pid file; a node that is just being created has not written it yet."""
-    deadline = time.monotonic() + BIRTH_LIMIT_S
+    deadline = time.monotonic() + START_TIMEOUT_S
     while not (text := pid_file.read_text()).endswith("\n"):
         if time.monotonic() > deadline:
-            raise LabError(f"{pid_file} is locked, but no pid was written to it within {BIRTH_LIMIT_S:.0f} s")
+            raise LabError(f"{pid_file} is locked, but no pid was written to it within {START_TIMEOUT_S:.0f} s")
         time.sleep(0.002)
     return int(text)

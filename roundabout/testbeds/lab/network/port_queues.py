@@ -19,8 +19,8 @@ from roundabout.testbeds.lab.network.kernel_refusal import explain_refusal
 from roundabout.testbeds.lab.network.layout import HostNic, Layout
 from roundabout.testbeds.lab.network.namespaces import run_inside
 
-MOST_QUEUE_BYTES = 1 << 32  # bound of a FIFO's length, which has 32 bits
-LEAST_MTU_BYTES = 1500  # shorter packets cost more CPU time, and more headers
+MAX_QUEUE_BYTES = 1 << 32  # bound of a FIFO's length, which has 32 bits
+MIN_MTU_BYTES = 1500  # shorter packets cost more CPU time, and more headers
 HTB_ROOT, HTB_LINK, HTB_DATA = 0x10000, 0x10001, 0x10002
 HTB_CNPS = 0x10003
 HTB_FIRST = 0x10010  # first of the handles of queues that are served before HTB_DATA (ecn.h)
@@ -99,20 +99,20 @@ def _limit_bytes(topology: Topology, calibration: Calibration, bytes_scale: floa
 
 def _check_limit(found: int, mtu: int, bytes_scale: float) -> None:
     """Raise LabError for a queue that holds no packet, or more bytes than the kernel counts."""
-    if not frame_bytes(mtu) <= found < MOST_QUEUE_BYTES:
+    if not frame_bytes(mtu) <= found < MAX_QUEUE_BYTES:
         raise LabError(
             f"a port's queue of {found * bytes_scale:.10g} bytes has {found} in this lab, "
-            f"expected {frame_bytes(mtu)} (one packet) to {MOST_QUEUE_BYTES - 1}",
+            f"expected {frame_bytes(mtu)} (one packet) to {MAX_QUEUE_BYTES - 1}",
             "choose other queue_bytes, --scale or --dilation",
         )
 
 
 def mtu_bytes(topology: Topology, bytes_scale: float) -> int:
-    """Return the MTU of the lab's devices: the topology's divided by `bytes_scale`, but at least LEAST_MTU_BYTES.
+    """Return the MTU of the lab's devices: the topology's divided by `bytes_scale`, but at least MIN_MTU_BYTES.
 
     If one packet stands for several, shaping compensates the missing headers, so that payload rates stay correct.
     """
-    return max(LEAST_MTU_BYTES, round(topology.mtu_bytes / bytes_scale))
+    return max(MIN_MTU_BYTES, round(topology.mtu_bytes / bytes_scale))
 
 
 def _drain_bytes_per_s(payload_rate_gbps: float, scale: float, mtu: int) -> int:
