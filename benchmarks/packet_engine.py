@@ -6,7 +6,7 @@
 
 The dumbbell is `unfair-vgg19`'s, variant fair. Other networks are two levels of switches, 2:1 over-subscribed, with
 eight hosts a switch. Every host is in a job of two workers, the other of which is in the far half, over four flows, so
-that packets cross four links and most ports mark. Jobs send as many bytes as make the packet-hops asked for. DCQCN,
+that packets cross four links and most ports mark. Jobs send as many bytes as make the requested packet-hops. DCQCN,
 marks, PFC, and samples each 10 ms are on. `--features all` gives switches a shared buffer with dynamic thresholds for
 PFC, half of the jobs a priority that shares ports with the others by DWRR, and ports RED queues. Each network is
 played in a process of its own; times are CPU seconds of one processor, without that for making the network, and memory

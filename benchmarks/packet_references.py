@@ -9,7 +9,7 @@
   of the paper's testbed, and of ns-3 as its examples/tcp/dctcp-example.cc states them.
 - Mean windows of Reno and CUBIC by the share of packets lost (RFC 9438, Tables 1 and 2, and the equations of theirs).
 
-Segments are sent one by one, without offload: the published results know none. Each is acknowledged in the first case,
+Segments are sent one by one, without offload: the published results have none. Each is acknowledged in the first case,
 and every second one in the others, as their sources say or do not care.
 """
 

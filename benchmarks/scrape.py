@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A scrape of 24 lab hosts, all asked at once through the relay, against samplers started anew. Needs root.
+"""A scrape of 24 lab hosts, all scraped at once through the relay, against samplers started anew. Needs root.
 
 python benchmarks/scrape.py [--rounds N] [--short] [--json]
 
 The peer is an exporter without a process of its own on each host: it enters every host and runs `sampler` there for one
 sample, all at once too. They are taken in turn, so that a busy machine affects both alike. Then the CPU time of relay
-and exporters is measured, while idle, and while all are asked as often as Prometheus does.
+and exporters is measured, while idle, and while all are scraped as often as Prometheus does.
 """
 
 import argparse

@@ -108,7 +108,7 @@ def start_tcpdump(device, snap_bytes, budget_mb, folder):
 
 
 def die_with_parent():
-    """Ask the kernel to end this process when its parent is gone."""
+    """Make the kernel end this process when its parent is gone."""
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers each line on stdin by one line about this host's clocks. Ends when stdin closes.
 
-`sync` asks for the daemon that disciplines the clocks: a JSON object. Any other line asks for the time: `<monotonic ns>
-<UTC ns>`, both of one instant. The asking program bounds the offset between two hosts' clocks by the time that the
+`sync` requests the daemon that disciplines the clocks: a JSON object. Any other line requests the time: `<monotonic ns>
+<UTC ns>`, both of one instant. The requesting program bounds the offset between two hosts' clocks by the time that the
 question took (Cristian's algorithm).
 """
 

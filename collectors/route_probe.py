@@ -3,8 +3,8 @@
 """Finds the routers on the routes of this host's TCP flows, as traceroute does, by packets of the flows' five-tuples.
 
 On stdin comes a JSON list of flows, each with `source`, `source_port`, `destination`, `destination_port`, and `hops`,
-the number of routers to ask. On stdout goes a JSON list: for each flow the address of the router that answered at each
-hop, or null. It needs root. Exit status 1: failed, with the reason on stderr.
+the number of routers to probe. On stdout goes a JSON list: for each flow the address of the router that answered at
+each hop, or null. It needs root. Exit status 1: failed, with the reason on stderr.
 
 A packet ends at the router at which its time to live does, so none is meant for the receiver. A receiver behind fewer
 routers discards it, because its TCP checksum is wrong.

@@ -243,7 +243,7 @@ def take_secret() -> Dict[str, str]:
 
 
 def authentication_options(secret: Dict[str, str]) -> List[str]:
-    """Return the options by which iperf3's server accepts only clients that know the secret."""
+    """Return the options by which iperf3's server accepts only clients that have the secret."""
     known = hashlib.sha256(("{%s}%s" % (USER, secret["password"])).encode()).hexdigest()
     words = ["--rsa-private-key-path", in_memory(secret["private_key"])]
     words += ["--authorized-users-path", in_memory("%s,%s\n" % (USER, known))]
@@ -265,8 +265,12 @@ def unprivileged_prefix(congestion: Optional[str]) -> List[str]:
     with open("/proc/sys/net/ipv4/tcp_allowed_congestion_control", encoding="ascii") as allowed:
         needs_more = congestion is not None and congestion not in allowed.read().split()
     kept = ",+net_admin" if needs_more else ""
-    who = ["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--no-new-privs", "--pdeathsig", "KILL"]
-    return ["setpriv", *who, *("--%s=-all%s" % (each, kept) for each in ("inh-caps", "ambient-caps", "bounding-set"))]
+    identity = ["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--no-new-privs", "--pdeathsig", "KILL"]
+    return [
+        "setpriv",
+        *identity,
+        *("--%s=-all%s" % (each, kept) for each in ("inh-caps", "ambient-caps", "bounding-set")),
+    ]
 
 
 def listens(port: int) -> bool:

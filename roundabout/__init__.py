@@ -20,7 +20,7 @@ __all__ = ["build_experiment", "load_experiment", "open_run", "plan_experiment",
 
 
 def __getattr__(name: str) -> Any:
-    """One of these, imported when it is asked for: the programs below need none of them, and they take a second."""
+    """One of these, imported at the first access: the programs below need none of them, and they take a second."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module("roundabout.api"), name)

@@ -68,7 +68,7 @@ class JobGroup:
 class Placement:
     """A candidate placement: the jobs that cross each link.
 
-    `meetings` are the groups of jobs that share links. Jobs of two groups share none, so each group has its own advice.
+    `job_groups` are the groups of jobs that share links. Jobs of two groups share none, so each group has its advice.
 
     An excluded candidate has a `reason` instead.
     """
@@ -76,7 +76,7 @@ class Placement:
     name: str
     crossing: Mapping[str, tuple[str, ...]]
     score: float | None
-    meetings: tuple[JobGroup, ...] = ()
+    job_groups: tuple[JobGroup, ...] = ()
     reason: str = ""
 
 
@@ -93,7 +93,7 @@ class Advice:
     @property
     def groups_to_separate(self) -> tuple[JobGroup, ...]:
         """Return the groups that should not share links."""
-        of_placements = {met.jobs: met for each in self.placements for met in each.meetings if len(met.jobs) > 2}
+        of_placements = {met.jobs: met for each in self.placements for met in each.job_groups if len(met.jobs) > 2}
         return tuple(each for each in (*self.pairs, *of_placements.values()) if each.verdict is Verdict.APART)
 
 
@@ -190,14 +190,14 @@ def _ranked(
     kept = [each for each in candidates if not reasons[each.name]]
     ranked = _rank_candidates(kept, known, capacity_gbps).ranked if kept else ()
     for place, scored in enumerate(ranked):
-        meetings = []
+        job_groups = []
         for crossing in split_by_jobs(shared_links(scored.candidate.crossing)):
             key = frozenset(map(frozenset, crossing.values()))
             if key not in groups and place < SIMULATED:
                 report(f"computing placement {place + 1}, {scored.candidate.name}")
                 groups[key] = advise_group(jobs, crossing, capacity_gbps)
-            meetings.append(groups.get(key) or _uncomputed_group(crossing))
-        yield Placement(scored.candidate.name, scored.candidate.crossing, scored.score, tuple(meetings))
+            job_groups.append(groups.get(key) or _uncomputed_group(crossing))
+        yield Placement(scored.candidate.name, scored.candidate.crossing, scored.score, tuple(job_groups))
     for candidate in candidates:
         if reasons[candidate.name]:
             yield Placement(candidate.name, candidate.crossing, None, reason=reasons[candidate.name])

@@ -20,14 +20,14 @@ COMMON_FIELDS = frozenset({"tcp", "queue", "red_weight", "priority_queues", "dwr
 """Fields of a trial, besides topology and jobs, that the experiment copies from the run's trials."""
 
 
-def experiment(name: str, run: Run, jobs: Sequence[ObservedJob], meetings: Sequence[JobGroup]) -> dict[str, Any]:
+def experiment(name: str, run: Run, jobs: Sequence[ObservedJob], groups: Sequence[JobGroup]) -> dict[str, Any]:
     """Return the content of an experiment's file that runs each group of jobs alone, shared, and shifted if advised.
 
     Jobs are played as in the run, and share links for as long as the slowest of them needs for `ITERATIONS`. Groups
     without advice, and groups that share no link in the run, are left out. Raises AdviceError if no group is left.
     """
     known = {job.job: find_lone_job(run, job.job) for job in jobs if job.found}
-    advised = sorted((each for each in meetings if each.outlook), key=lambda each: sorted(each.jobs))
+    advised = sorted((each for each in groups if each.outlook), key=lambda each: sorted(each.jobs))
     played = [each for each in advised if _share_a_link([known[job] for job in each.jobs])]
     if not played:
         raise AdviceError(f"{run.path}: found no jobs with advice that share a link there, expected some to play")

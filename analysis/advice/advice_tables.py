@@ -99,8 +99,8 @@ def _relative_error(estimate: Estimate) -> float:
     return max(estimate.value - estimate.low, estimate.high - estimate.value)
 
 
-def _pairs(meetings: Sequence[JobGroup], title: str) -> Table:
-    rows = [(Cell(" ".join(each.jobs)), Cell(each.score), *_expected(each), _advised(each)) for each in meetings]
+def _pairs(groups: Sequence[JobGroup], title: str) -> Table:
+    rows = [(Cell(" ".join(each.jobs)), Cell(each.score), *_expected(each), _advised(each)) for each in groups]
     return Table(
         (Column("jobs", kind="names"), *EXPECTED),
         one_section(rows),
@@ -139,16 +139,16 @@ def _placements(placements: Sequence[Placement]) -> Table:
 def _placement_rows(placement: Placement) -> Iterator[tuple[Cell, ...]]:
     """Yield a row for each group of jobs that share links, the first one with the placement's name and score."""
     name = Cell(placement.name), Cell(placement.score)
-    if not placement.meetings:
+    if not placement.job_groups:
         alone = Cell("no jobs share a link")
         yield (
             *name,
             *_expected(None),
             Cell(f"left out: {placement.reason}", tone=Tone.OPEN) if placement.reason else alone,
         )
-    for met in placement.meetings:
+    for met in placement.job_groups:
         said = _advised(met)
-        several = len(placement.meetings) > 1
+        several = len(placement.job_groups) > 1
         yield *name, *_expected(met), replace(said, value=f"{' '.join(met.jobs)}: {said.value}") if several else said
         name = Cell(), Cell()
 
@@ -178,7 +178,7 @@ def record(advice: Advice) -> dict[str, Any]:
                 "crossing": each.crossing,
                 "score": each.score,
                 "reason": each.reason or None,
-                "meetings": [_meeting(met) for met in each.meetings],
+                "meetings": [_meeting(met) for met in each.job_groups],
             }
             for each in advice.placements
         ],

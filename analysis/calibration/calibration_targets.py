@@ -116,12 +116,12 @@ def targets_of(run: Run) -> tuple[Target, ...]:
     cells = cells_of(run)
     asked = [CellId(cell.levels) for cell in experiment_of(run).cells if cell.spec.has_concurrent_jobs]
     every = (_MeasuredCell(*each) for each in zip(cells, marks_of_cells(run, cells), strict=True))
-    meeting = [each for each in every if each.cell.id in asked]
-    if lacking := [each.name for each in asked if each not in [cell.cell.id for cell in meeting]]:
+    concurrent = [each for each in every if each.cell.id in asked]
+    if lacking := [each.name for each in asked if each not in [cell.cell.id for cell in concurrent]]:
         raise StoreError(f"{run.path}: found no valid trial of {' and '.join(lacking)}, expected one of each cell")
-    if disturbed := [each.cell.name for each in meeting if each.cell.disturbance is not None]:
+    if disturbed := [each.cell.name for each in concurrent if each.cell.disturbance is not None]:
         raise StoreError(f"{run.path}: found {' and '.join(disturbed)}, expected a valid trial of each cell")
-    return tuple(target for each in meeting for target in _figures(run, each, meeting))
+    return tuple(target for each in concurrent for target in _figures(run, each, concurrent))
 
 
 def compare_with_targets(targets: Sequence[Target], run: Run) -> TargetFit:

@@ -124,15 +124,18 @@ def observe_all(
     document: Identification,
     candidates: Sequence[Candidate],
     processors: int | None,
-    told: Callable[[int, int], None] = lambda _played, _fitting: None,
+    progress: Callable[[int, int], None] = lambda _played, _fitting: None,
 ) -> list[Observation]:
-    """Play all candidates, so many at once as `processors` (None: all). `told` hears how many are played, and fit."""
+    """Play all candidates, `processors` of them at once; as many as the machine has, if None.
+
+    `progress` receives the numbers of played and of fitting candidates.
+    """
     trials, fitting = trials_of(document), 0
 
     def tell(ended: list[Observation], left: int) -> None:
         nonlocal fitting
         fitting += sum(each.fits for each in ended)
-        told(len(candidates) - left, fitting)
+        progress(len(candidates) - left, fitting)
 
     return play_all([partial(observe, each, trials) for each in candidates], processors, tell)
 

@@ -119,9 +119,9 @@ def predict_figures(  # noqa: PLR0913, PLR0917 - what is played, with what, how 
     accepted: Sequence[Observation],
     iterations: int,
     processors: int | None,
-    told: Callable[[float], None],
+    progress: Callable[[float], None],
 ) -> list[PredictedFigure]:
-    """Return the figures of cells over the accepted candidates. `told` hears the finished share, from 0 to 1.
+    """Return the figures of cells over the accepted candidates. `progress` receives the finished share, from 0 to 1.
 
     Raises UnsupportedError if the packet-level model cannot play a cell.
     """
@@ -135,7 +135,7 @@ def predict_figures(  # noqa: PLR0913, PLR0917 - what is played, with what, how 
         return Played(_spans(play_trial(spec, SEED, Fabric(), is_stopped=stopped.is_set)), first)
 
     plays = [partial(play, *each) for each in asked]
-    played = dict(zip(asked, play_all(plays, processors, lambda _, left: told(1 - left / len(asked))), strict=True))
+    played = dict(zip(asked, play_all(plays, processors, lambda _, left: progress(1 - left / len(asked))), strict=True))
     found = []
     for cell in cells:
         fair, own = _key(fair_version(cell.spec)), _key(cell.spec)
@@ -162,7 +162,7 @@ def _spans(played: PlayedTrial) -> Spans:
 
 
 def _figures(alike: Played, played: Played, *, is_fair: bool) -> dict[tuple[str, str], float]:
-    """Return the figures of a cell by quantity and case. Long runs are told by the second half of the iterations."""
+    """Return the figures of a cell by quantity and case. Long runs count by the second half of their iterations."""
     found: dict[tuple[str, str], float] = {}
     fair, own = alike.spans, played.spans
     if is_fair:

@@ -87,7 +87,7 @@ def table(experiment: Experiment, rows: Sequence[Row]) -> Table:
         *(column for name in ("share", "speed-up") for column in _columns(name)),
     )
     shown = ((*(Shown(str(each.levels[factor])) for factor in experiment.factors), *_cells(each)) for each in rows)
-    return Table(columns, one_section(shown), "What was foretold, beside what was measured")
+    return Table(columns, one_section(shown), "Predicted and measured figures")
 
 
 def _row(each: Prediction, run: Run, measured: dict[CellId, CellTrials]) -> Row:
@@ -111,7 +111,7 @@ def _share(run: Run, cell: CellTrials | None) -> tuple[float, Interval | None] |
 
 
 def _columns(name: str) -> Iterator[Column]:
-    yield Column(f"{name}\nforetold", ".2f")
+    yield Column(f"{name}\npredicted", ".2f")
     yield Column("\nmeasured", ".2f")
     yield Column("", kind="words")
 

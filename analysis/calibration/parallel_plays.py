@@ -11,12 +11,12 @@ T = TypeVar("T")
 
 
 def play_all(
-    plays: Sequence[Callable[[Event], T]], processors: int | None, told: Callable[[list[T], int], None]
+    plays: Sequence[Callable[[Event], T]], processors: int | None, progress: Callable[[list[T], int], None]
 ) -> list[T]:
     """Return the results of all plays, in their order, so many at once as `processors`; as there are, if None.
 
-    `told` hears the results of the plays that have just ended, and how many are left. A play gets an event, which is
-    set once the others are given up: after an error, which is raised, or Ctrl-C.
+    `progress` receives the results of the plays that have just ended, and how many are left. A play gets an event. It
+    is set after an error, which is raised, or Ctrl-C.
     """
     stopped = Event()
     with ThreadPoolExecutor(processors or len(os.sched_getaffinity(0)), "plays") as pool:
@@ -25,7 +25,7 @@ def play_all(
         try:
             while left:
                 done, left = wait(left, return_when=FIRST_COMPLETED)
-                told([each.result() for each in done], len(left))
+                progress([each.result() for each in done], len(left))
         finally:
             stopped.set()
             pool.shutdown(cancel_futures=True)

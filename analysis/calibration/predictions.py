@@ -60,12 +60,12 @@ class Prediction:
         return first_lasting(np.concatenate([overlap, more]))
 
 
-def typical_ms(meeting: SharedLinkScenario, job: str) -> float:
+def typical_ms(scenario: SharedLinkScenario, job: str) -> float:
     """Return the iteration time of a job, ms, that the median of a long run approaches."""
-    last = [meeting.settled_ms(each) for each in meeting.spans]
+    last = [scenario.settled_ms(each) for each in scenario.spans]
     if max(last) <= EQUAL_PERIOD_SHARE * min(last):
-        return meeting.settled_ms(job)
-    times = meeting.iteration_ms(job)
+        return scenario.settled_ms(job)
+    times = scenario.iteration_ms(job)
     return float(np.median(times[len(times) // 2 :]))
 
 
@@ -87,8 +87,10 @@ def split_by_support(cells: Iterable[Cell]) -> tuple[list[Cell], dict[str, list[
     return known, left_out
 
 
-def predict_cells(cells: Sequence[Cell], iterations: int, told: ProgressCallback = ignore_progress) -> list[Prediction]:
-    """Return a prediction of each cell; `told` is called meanwhile with the finished share, from 0 to 1.
+def predict_cells(
+    cells: Sequence[Cell], iterations: int, progress: ProgressCallback = ignore_progress
+) -> list[Prediction]:
+    """Return a prediction of each cell; `progress` is called meanwhile with the finished share, from 0 to 1.
 
     Raises ScenarioError if the model does not cover one.
     """
@@ -98,10 +100,10 @@ def predict_cells(cells: Sequence[Cell], iterations: int, told: ProgressCallback
     for place, jobs in enumerate(numbers):  # those of one number of jobs at once
         alike = {key: spec for key, spec in specs.items() if len(spec.jobs) == jobs}
 
-        def heard(part: float, place: int = place) -> None:
-            told((place + part) / len(numbers))
+        def report_part(part: float, place: int = place) -> None:
+            progress((place + part) / len(numbers))
 
-        found |= zip(alike, compute_scenarios(list(alike.values()), iterations, told=heard), strict=True)
+        found |= zip(alike, compute_scenarios(list(alike.values()), iterations, progress=report_part), strict=True)
     return [Prediction(cell, found[_key(fair_version(cell.spec))], found[_key(cell.spec)]) for cell in cells]
 
 

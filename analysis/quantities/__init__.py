@@ -2,9 +2,9 @@
 """Quantities that can be measured of a run, one file each (or a few that belong together), registered by name.
 
     @quantity("mean iteration time", unit="ms", digits=1)
-    def mean(asked: Asked) -> list[Case]:
+    def mean(request: QuantityRequest) -> list[Case]:
         \"\"\"Mean of all iterations of all repetitions.\"\"\"
-        return asked.each_job(np.mean)
+        return request.each_job(np.mean)
 
 From then on `expect:` can name it. A file in `analysis/quantities/` of a folder on ROUNDABOUT_PATH counts as one here.
 """

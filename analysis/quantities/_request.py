@@ -190,7 +190,7 @@ class QuantityRequest:
         return [made[trial, job] for trial in cell.trials if (trial, job) in made]
 
     def case(self, cell: CellTrials, job: str, value: float, ci95: Interval | None = None) -> Case:
-        """Return the case of one job of a cell; its name tells it from the other requested cells and jobs."""
+        """Return the case of one job of a cell; its name distinguishes it from the other requested cells and jobs."""
         profile = cell.spec.jobs[job].profile
         name = job if len(self.cells) == 1 else f"{self.name_of(cell)}, {job}"
         return Case(name, value, ci95, cell.properties | {"job": job, "profile": profile.name, "model": profile.model})

@@ -10,10 +10,10 @@ from analysis.reading.traces import spans_of_cells
 from analysis.statistics.cumulative_counter import Floats
 
 
-def spans_of_sharing_jobs(asked: QuantityRequest) -> list[tuple[CellTrials, list[Spans]]]:
+def spans_of_sharing_jobs(request: QuantityRequest) -> list[tuple[CellTrials, list[Spans]]]:
     """Return the requested cells whose jobs share links, each with its trials' spans of communication by job, ms."""
-    found = asked.reading.cached(_courses)
-    return [(cell, [found[trial] for trial in cell.trials]) for cell in asked.cells if cell.sharing_jobs]
+    found = request.reading.cached(_courses)
+    return [(cell, [found[trial] for trial in cell.trials]) for cell in request.cells if cell.sharing_jobs]
 
 
 def spans_by_link(cell: CellTrials, trials: Sequence[Spans]) -> dict[str, list[Spans]]:

@@ -8,31 +8,31 @@ from analysis.statistics.intervals import Array, mean_of
 
 
 @quantity("median iteration time", unit="ms", digits=1)
-def median(asked: QuantityRequest) -> list[Case]:
+def median(request: QuantityRequest) -> list[Case]:
     """Median of all iterations of all repetitions."""
-    return asked.each_job(np.median)
+    return request.each_job(np.median)
 
 
 @quantity("mean iteration time", unit="ms", digits=1)
-def mean(asked: QuantityRequest) -> list[Case]:
+def mean(request: QuantityRequest) -> list[Case]:
     """Mean of all iterations of all repetitions."""
-    return asked.each_job(np.mean)
+    return request.each_job(np.mean)
 
 
 @quantity("99 % tail of iteration time", unit="ms", digits=1)
-def tail(asked: QuantityRequest) -> list[Case]:
+def tail(request: QuantityRequest) -> list[Case]:
     """Return the time that one iteration in a hundred exceeds; not measured with fewer than a thousand iterations."""
-    found = ((cell, job, cell.estimate_tail(job)) for cell in asked.cells for job in asked.jobs(cell))
-    return [asked.case(cell, job, *measured) for cell, job, measured in found if measured]
+    found = ((cell, job, cell.estimate_tail(job)) for cell in request.cells for job in request.jobs(cell))
+    return [request.case(cell, job, *measured) for cell, job, measured in found if measured]
 
 
 @quantity("drift of iteration time", unit="%", digits=1)
-def drift(asked: QuantityRequest) -> list[Case]:
+def drift(request: QuantityRequest) -> list[Case]:
     """Return the excess of the mean of a repetition's last quarter of iterations over that of its first quarter."""
     return [
-        asked.case(cell, job, *mean_of([_drift(times) for times in cell.repetitions(job)]))
-        for cell in asked.cells
-        for job in asked.jobs(cell)
+        request.case(cell, job, *mean_of([_drift(times) for times in cell.repetitions(job)]))
+        for cell in request.cells
+        for job in request.jobs(cell)
     ]
 
 

@@ -14,28 +14,28 @@ from analysis.statistics.intervals import Array, Measured, estimate, ratio
 
 
 @quantity("ECN marks per iteration", unit="marks", digits=0)
-def marks(asked: QuantityRequest) -> list[Case]:
+def marks(request: QuantityRequest) -> list[Case]:
     """Return the mean number of ECN marks of a job's packets per iteration."""
-    told = zip(asked.reading.cells, asked.reading.cached(_marks), strict=True)
+    told = zip(request.reading.cells, request.reading.cached(_marks), strict=True)
     return [
-        asked.case(cell, job, *estimate(own[job].known, np.mean, at_least=0))
+        request.case(cell, job, *estimate(own[job].known, np.mean, at_least=0))
         for cell, own in told
-        if cell in asked.cells
-        for job in asked.jobs(cell)
+        if cell in request.cells
+        for job in request.jobs(cell)
         if job in own
     ]
 
 
 @quantity("marks and drops per iteration", unit="packets", digits=1, by="variant")
-def lost(asked: QuantityRequest) -> list[Case]:
+def lost(request: QuantityRequest) -> list[Case]:
     """Return the packets that all switch ports together marked or dropped per iteration of the first job.
 
     The mean of repetitions.
     """
     return [
-        Case(asked.name_of(cell), *found, cell.properties)
-        for cell in asked.cells
-        if (found := _marks_and_drops(asked.reading, cell))
+        Case(request.name_of(cell), *found, cell.properties)
+        for cell in request.cells
+        if (found := _marks_and_drops(request.reading, cell))
     ]
 
 
@@ -45,15 +45,15 @@ def _describe_ratio(cases: Sequence[Case]) -> str:
 
 
 @quantity("fewer marks and drops per iteration", unit="times", needs=("over",), by="variant", note=_describe_ratio)
-def fewer(asked: QuantityRequest) -> list[Case]:
+def fewer(request: QuantityRequest) -> list[Case]:
     """Return marks and drops per iteration of variant `over` over those of `of`; infinite if `of` has none."""
     cases = []
-    for cell in asked.cells:
-        base = baseline_of(asked.cells_of(asked.over), cell, str(asked.over))
-        before, after = (_marks_and_drops(asked.reading, each) if each else None for each in (base, cell))
+    for cell in request.cells:
+        base = baseline_of(request.cells_of(request.over), cell, str(request.over))
+        before, after = (_marks_and_drops(request.reading, each) if each else None for each in (base, cell))
         if before and after and before[0] > 0:
             found = ratio(before, after) if after[0] > 0 else (math.inf, None)
-            cases.append(Case(asked.name_of(cell), *found, {"variant": cell.variant}))
+            cases.append(Case(request.name_of(cell), *found, {"variant": cell.variant}))
     return cases
 
 

@@ -17,67 +17,67 @@ MINUTE_NS, MINUTE_MS = 60e9, 60e3
 
 
 @quantity("compatibility score", by="variant")
-def score(asked: QuantityRequest) -> list[Case]:
+def score(request: QuantityRequest) -> list[Case]:
     """Return Cassini's compatibility score (equation 4.2) on the link with the lowest; capacity is the payload rate."""
-    found = ((cell, asked.reading.cached(_scores).get(cell.id.name)) for cell in asked.cells)
-    return [Case(asked.name_of(cell), least, None, cell.properties) for cell, least in found if least is not None]
+    found = ((cell, request.reading.cached(_scores).get(cell.id.name)) for cell in request.cells)
+    return [Case(request.name_of(cell), least, None, cell.properties) for cell, least in found if least is not None]
 
 
 @quantity("median communication time", unit="ms", digits=1)
-def median(asked: QuantityRequest) -> list[Case]:
+def median(request: QuantityRequest) -> list[Case]:
     """Return the median of the slowest worker's time from the end of compute to the end of communication."""
-    return asked.each_repetition(asked.reading.cached(communication_times), partial(estimate, statistic=np.median))
+    return request.each_repetition(request.reading.cached(communication_times), partial(estimate, statistic=np.median))
 
 
 @quantity("median communication time over that", unit="times", needs=("over",))
-def of_median(asked: QuantityRequest) -> list[Case]:
+def of_median(request: QuantityRequest) -> list[Case]:
     """Return the median communication time over that under variant `over`, for example `alone`, by job."""
-    return _over_baseline(asked, np.median)
+    return _over_baseline(request, np.median)
 
 
 @quantity("99 % tail of communication time over that", unit="times", needs=("over",))
-def of_tail(asked: QuantityRequest) -> list[Case]:
+def of_tail(request: QuantityRequest) -> list[Case]:
     """Return the 99th percentile of communication time over that under variant `over`, by job."""
-    return _over_baseline(asked, partial(np.quantile, q=0.99))
+    return _over_baseline(request, partial(np.quantile, q=0.99))
 
 
 @quantity("adjustments per minute", unit="a minute", digits=1)
-def adjustments(asked: QuantityRequest) -> list[Case]:
+def adjustments(request: QuantityRequest) -> list[Case]:
     """Return the number of iterations per minute in which an agent delays some worker of a job with a timetable."""
-    return asked.each_repetition(asked.reading.cached(_adjustments), partial(mean_of, at_least=0))
+    return request.each_repetition(request.reading.cached(_adjustments), partial(mean_of, at_least=0))
 
 
 @quantity("drift from the timetable", unit="ms/min", digits=1)
-def drift(asked: QuantityRequest) -> list[Case]:
+def drift(request: QuantityRequest) -> list[Case]:
     """Return by how much per minute a job's begins move against its timetable; positive if they become later.
 
     The figure is the slope of a line through the begins of the first worker's iterations, before any delay. A worker
     that is late once and catches up has no drift.
     """
-    return asked.each_repetition(asked.reading.cached(_drifts), mean_of)
+    return request.each_repetition(request.reading.cached(_drifts), mean_of)
 
 
 def timetable_figures(reading: CachedReading, cell: CellTrials) -> dict[str, Measured]:
     """Return, over a cell's jobs with timetables, the most `adjustments` per minute and the largest `drift`, ms/min."""
-    asked = QuantityRequest(reading)
+    request = QuantityRequest(reading)
     found = {}
     for name, make, least in (("adjustments", _adjustments, 0.0), ("drift", _drifts, -math.inf)):
-        each = [asked.repetitions(reading.cached(make), cell, job) for job in asked.jobs(cell)]
+        each = [request.repetitions(reading.cached(make), cell, job) for job in request.jobs(cell)]
         told = [mean_of(values, at_least=least) for values in each if values]
         if told:
             found[name] = max(told, key=lambda each: abs(each[0]))
     return found
 
 
-def _over_baseline(asked: QuantityRequest, statistic: Callable[[Array], float]) -> list[Case]:
-    times_ms = asked.reading.cached(communication_times)
+def _over_baseline(request: QuantityRequest, statistic: Callable[[Array], float]) -> list[Case]:
+    times_ms = request.reading.cached(communication_times)
     return [
-        asked.case(
+        request.case(
             cell,
             job,
-            *ratio(*(estimate(asked.repetitions(times_ms, each, job), statistic) for each in (cell, base))),
+            *ratio(*(estimate(request.repetitions(times_ms, each, job), statistic) for each in (cell, base))),
         )
-        for cell, base, job in asked.pairs_with_baseline()
+        for cell, base, job in request.pairs_with_baseline()
     ]
 
 

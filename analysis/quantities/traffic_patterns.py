@@ -23,82 +23,82 @@ half or more; a share near 1 would count phases of equal rates.
 
 
 @quantity("parts of an iteration alone", unit="ms", digits=1, by="part")
-def parts(asked: QuantityRequest) -> list[Case]:
+def parts(request: QuantityRequest) -> list[Case]:
     """Return the mean times of computing and of communicating in an iteration of a job alone."""
     return [
         replace(case, name=part, properties={**case.properties, "part": part})
         for part in ("computing", "communicating")
-        for case in _means(asked, part)
+        for case in _means(request, part)
     ]
 
 
 @quantity("arc of computing", unit="degrees", digits=1)
-def arc(asked: QuantityRequest) -> list[Case]:
+def arc(request: QuantityRequest) -> list[Case]:
     """Return the part of the circle on which a job computes; the circle is an iteration of 360 degrees."""
-    return _means(asked, "arc")
+    return _means(request, "arc")
 
 
 @quantity("phases of communication", digits=0)
-def phases(asked: QuantityRequest) -> list[Case]:
+def phases(request: QuantityRequest) -> list[Case]:
     """Return the number of arcs on the circle of the profile that a job plays."""
-    return _of_circles(asked, lambda circle: len(circle.arcs))
+    return _of_circles(request, lambda circle: len(circle.arcs))
 
 
 @quantity("lighter phases of communication", digits=0)
-def lighter(asked: QuantityRequest) -> list[Case]:
+def lighter(request: QuantityRequest) -> list[Case]:
     """Return the number of arcs with at most 0.75 of the heaviest one's rate, on the circle that a job plays."""
 
     def count(circle: Circle) -> int:
         most_gbps = LIGHTER * max((each.gbps for each in circle.arcs), default=0.0)
         return sum(each.gbps <= most_gbps for each in circle.arcs)
 
-    return _of_circles(asked, count)
+    return _of_circles(request, count)
 
 
 @quantity("bandwidth of communication", unit="Gbit/s", digits=1)
-def bandwidth(asked: QuantityRequest) -> list[Case]:
+def bandwidth(request: QuantityRequest) -> list[Case]:
     """Return the mean rate over the arcs of the circle that a job plays, payload of one worker."""
 
     def mean_gbps(circle: Circle) -> float:
         lengths = [each.end_ms - each.begin_ms for each in circle.arcs]
         return float(np.average([each.gbps for each in circle.arcs], weights=lengths)) if lengths else 0.0
 
-    return _of_circles(asked, mean_gbps)
+    return _of_circles(request, mean_gbps)
 
 
 @quantity("perimeter of the unified circle", unit="ms", digits=1, by="variant")
-def perimeter(asked: QuantityRequest) -> list[Case]:
+def perimeter(request: QuantityRequest) -> list[Case]:
     """Return the perimeter of the circle on which all jobs of a link fit a whole number of times."""
-    found = ((cell, asked.reading.cached(_rotations).get(cell.id.name)) for cell in asked.cells)
-    cases = (Case(asked.name_of(cell), own.unified.perimeter_ms, None, cell.properties) for cell, own in found if own)
+    found = ((cell, request.reading.cached(_rotations).get(cell.id.name)) for cell in request.cells)
+    cases = (Case(request.name_of(cell), own.unified.perimeter_ms, None, cell.properties) for cell, own in found if own)
     return [each.exactly for each in cases]
 
 
 @quantity("rotation on the unified circle", unit="degrees", digits=1)
-def rotation(asked: QuantityRequest) -> list[Case]:
+def rotation(request: QuantityRequest) -> list[Case]:
     """Return by how much a job is rotated on its link's unified circle; the first job stays where it is."""
     cases = []
-    for cell in asked.cells:
-        own = asked.reading.cached(_rotations).get(cell.id.name)
+    for cell in request.cells:
+        own = request.reading.cached(_rotations).get(cell.id.name)
         if own:
             degrees = dict(zip((circle.job for circle in own.unified.circles), own.degrees, strict=True))
-            cases += [asked.case(cell, job, degrees[job]).exactly for job in asked.jobs(cell) if job in degrees]
+            cases += [request.case(cell, job, degrees[job]).exactly for job in request.jobs(cell) if job in degrees]
     return cases
 
 
-def _of_circles(asked: QuantityRequest, figure: Callable[[Circle], float]) -> list[Case]:
+def _of_circles(request: QuantityRequest, figure: Callable[[Circle], float]) -> list[Case]:
     """Return a figure of the circle of each job's profile; it is exact."""
     return [
-        asked.case(cell, job, float(figure(circle_of(cell.spec.jobs[job].profile, job)))).exactly
-        for cell in asked.cells
-        for job in asked.jobs(cell)
+        request.case(cell, job, float(figure(circle_of(cell.spec.jobs[job].profile, job)))).exactly
+        for cell in request.cells
+        for job in request.jobs(cell)
     ]
 
 
-def _means(asked: QuantityRequest, part: str) -> list[Case]:
+def _means(request: QuantityRequest, part: str) -> list[Case]:
     """Return the mean of an expression over iterations, by job, with an interval over repetitions."""
-    series = asked.reading.cached(_PARTS[part])
-    return asked.each_repetition(series, partial(estimate, statistic=np.mean))
+    series = request.reading.cached(_PARTS[part])
+    return request.each_repetition(series, partial(estimate, statistic=np.mean))
 
 
 def _rotations(reading: CachedReading) -> Mapping[str, Rotations]:

@@ -11,12 +11,12 @@ TEN_ITERATIONS = 10  # over which losses are averaged: a single batch's loss say
 
 
 @quantity("loss left", unit="%", digits=1)
-def left(asked: QuantityRequest) -> list[Case]:
+def left(request: QuantityRequest) -> list[Case]:
     """Return the mean loss of a repetition's last ten iterations as a share of that of its first ten.
 
     Jobs with fewer than twenty iterations have no figure.
     """
-    return asked.each_repetition(asked.reading.cached(_losses), _remaining_loss)
+    return request.each_repetition(request.reading.cached(_losses), _remaining_loss)
 
 
 def _remaining_loss(losses: Sequence[Array]) -> Measured:

@@ -49,7 +49,7 @@ def read_fidelity(testbed: dict[str, Any]) -> Fidelity:
 
 
 def is_repeatable(run: Run) -> bool:
-    """Return True if the run was computed by a model that draws nothing from seeds but what trials ask for."""
+    """Return True if the run was computed by a model that draws from seeds only for random features of trials."""
     testbed = run.manifest["testbed"]
     return read_fidelity(testbed).nature == "computed" and not testbed.get("has_jitter", False)
 

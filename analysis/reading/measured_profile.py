@@ -106,7 +106,7 @@ def find_lone_job(
 def profile_of(measured: LoneJob, found: FoundProfile, name: str) -> Profile:
     """Return what was found in counters as a profile, whose sources give the run and the intervals.
 
-    Raises StoreError for a job whose hosts do not all send alike, because counters do not show who receives.
+    Raises StoreError for a job whose hosts do not all send alike, because counters do not show the receivers.
     """
     pattern = measured.job.common_pattern
     if pattern is None:

@@ -89,10 +89,10 @@ def simulate_from_spans(spec: TrialSpec, spans: Spans) -> tuple[dict[str, Floats
     known = {name: job for name, job in fluid_jobs(spec).items() if name in spans}
     starts = {name: float(spans[name][0, 0]) - _first_compute_ms(job) for name, job in known.items()}
     jobs = [replace(job, start_ms=starts[name] - min(starts.values())) for name, job in known.items()]
-    course = Simulation(jobs, ResidualCapacity.constant(capacities(spec.topology)))
-    for _ in course:
+    simulation = Simulation(jobs, ResidualCapacity.constant(capacities(spec.topology)))
+    for _ in simulation:
         pass
-    played = {name: np.array(workers) for name, workers in zip(known, course.iterations, strict=True)}
+    played = {name: np.array(workers) for name, workers in zip(known, simulation.iterations, strict=True)}
     sending = {name: np.column_stack([each[0, :, 1], each[:, :, 2].max(axis=0)]) for name, each in played.items()}
     times = {name: (each[:, :, 2] - each[:, :, 0]).max(axis=0) for name, each in played.items()}
     return sending, times

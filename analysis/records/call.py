@@ -49,7 +49,7 @@ class Record:
     `rank` and `world` are the process's rank in the job and the job's size, None if the record lacks them. `members`
     maps a group to the global ranks in its order, if known. `steps_ns` are begins and ends of the iterations that the
     record names. `lost` is the number of calls that the record reports as lost, or that are missing from its numbers.
-    `losses` are sentences on these calls, and `hint` says how to record them, if the reader knows a way. `notes` are
+    `losses` are sentences on these calls, and `hint` says how to record them, if the reader has a way. `notes` are
     further sentences for the profile.
     """
 

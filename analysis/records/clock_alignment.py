@@ -119,7 +119,7 @@ def _differences(whole: Sequence[CallsByRank], pair: RankPair, places: Sequence[
 
 
 def clock_offsets(records: Sequence[Record], whole: Sequence[CallsByRank]) -> tuple[int, ...]:
-    """Return how far each clock is ahead of rank 0's. Raises RecordError if that cannot be told."""
+    """Return how far each clock is ahead of rank 0's. Raises RecordError if that cannot be determined."""
     ahead = offsets_from_rank_0(records, whole)
     if apart := [rank for rank in range(len(records)) if rank not in ahead]:
         what = f"rank {apart[0]} ({records[apart[0]].path}) in no group with rank 0, nor by way of others"

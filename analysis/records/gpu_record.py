@@ -90,7 +90,7 @@ class GpuMeasurement(_Told):
 
     @property
     def is_host_bound(self) -> bool:
-        """Return True if the host queued slower than the GPU computed; False where the record does not tell."""
+        """Return True if the host queued slower than the GPU computed; False if the record does not show it."""
         return self.gpu is not None and self.drain_ms is not None and self.drain_ms < HOST_BOUND * self.compute_ms
 
     @property

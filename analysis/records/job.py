@@ -266,10 +266,10 @@ def _members(records: Sequence[Record]) -> dict[Group, tuple[int, ...]]:
                 raise RecordError(f"{files}: found {what}, expected each once", "one file a process, of one job")
     for group, found in places.items():
         if missing := sorted(set(range(sizes[group])) - set(found)):
-            who = ", ".join(str(records[rank].path) for rank in list(found.values())[:SHOWN])
+            paths = ", ".join(str(records[rank].path) for rank in list(found.values())[:SHOWN])
             ranks = ", ".join(map(str, missing[:SHOWN]))
             what = f"group {quote_value(group[0])} of {sizes[group]} without the records of its rank {ranks}"
-            raise RecordError(f"{who}: found {what}, expected those of all its ranks", "add their files")
+            raise RecordError(f"{paths}: found {what}, expected those of all its ranks", "add their files")
     return {group: tuple(found[rank] for rank in range(sizes[group])) for group, found in places.items()}
 
 

@@ -34,7 +34,7 @@ class RecordedProfile:
 
     format: str
     job: Job
-    course: RecordTimeline
+    timeline: RecordTimeline
     profile: Profile
     steps_ms: float | None
     caveats: tuple[str, ...]

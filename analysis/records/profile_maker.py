@@ -143,13 +143,15 @@ def _records_table(found: "RecordedProfile", run: Run | None) -> Table:
 
 def _table(found: "RecordedProfile") -> Table:
     """Return a table of the findings, a row a phase, with its groups."""
-    course = found.course
-    table = untitled_table(f"Found in them: {course.found.iterations} like iterations in {course.used_ms / 1e3:.1f} s")
+    timeline = found.timeline
+    table = untitled_table(
+        f"Found in them: {timeline.found.iterations} like iterations in {timeline.used_ms / 1e3:.1f} s"
+    )
     table.add_column("")
     for heading in ("lasts, ms", "sends, MB", "Gbit/s"):
         table.add_column(heading, justify="right")
     table.add_column("what", overflow="fold")
-    for phase, parts in zip(course.found.phases, course.parts, strict=True):
+    for phase, parts in zip(timeline.found.phases, timeline.parts, strict=True):
         sends = [estimate_cell(phase.bytes, 1, 1e6), estimate_cell(phase.gbps, 2)] if phase.sends else ["", ""]
         what = [
             " and ".join(part.family.kinds) + _describe_groups(part.family.groups, found.job.records) for part in parts
@@ -157,7 +159,7 @@ def _table(found: "RecordedProfile") -> Table:
         kind = "send" if phase.sends else "compute"
         table.add_row(kind, estimate_cell(phase.duration_ms, 1), *sends, "; ".join(what))
     steps = "" if found.steps_ms is None else f"steps named: {found.steps_ms:.1f}"
-    table.add_row("iteration", estimate_cell(course.found.period_ms, 1), "", "", steps, style="bold")
+    table.add_row("iteration", estimate_cell(timeline.found.period_ms, 1), "", "", steps, style="bold")
     return table
 
 
@@ -189,7 +191,7 @@ def _json(found: "RecordedProfile", run: Run | None, target: Path | None) -> dic
         "format": found.format,
         "records": records,
         "run": run.id if run else None,
-        "found": asdict(found.course.found),
+        "found": asdict(found.timeline.found),
         "steps_ms": found.steps_ms,
         "lost_share": found.job.lost_share,
         "caveats": list(found.caveats),

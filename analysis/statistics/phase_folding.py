@@ -129,7 +129,7 @@ def fold_iterations(workers: Sequence[WorkerCounter]) -> FoldedIterations:
 
     Raises:
         NoPeriodError: nothing was sent, or evenly, or without a period, or in fewer than `MIN_ITERATIONS` iterations,
-            or samples are too far apart to tell a period from its multiples.
+            or samples are too far apart to distinguish a period from its multiples.
     """
     _check_counters(workers)
     offsets_ms = _offsets_ms(workers)

@@ -163,7 +163,7 @@ def _drop_short_pieces(line: Floats) -> Floats:
 
 
 def merge_short_pieces(line: Floats, points: Floats) -> Floats:
-    """Return the line fitted to the points, without pieces that are too short to be told from their neighbors."""
+    """Return the line fitted to the points, without pieces that are too short to be separable from their neighbors."""
     line = fit_line(line, points)
     lengths = np.diff(line[1:-1, 0])
     if lengths.min(initial=1.0) >= SHORTEST:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Ansible module: asks a host's settings.py to apply, compare or restore settings."""
+"""Ansible module: runs a host's settings.py to apply, compare or restore settings."""
 
 from __future__ import annotations
 

@@ -9,14 +9,14 @@ of it optional; the answer is one line of JSON, the names of `beside` that answe
 
     {"labels": {"host": "s0"},                                             of every series
      "interfaces": {"eth0": {"link": "A0", "out": "s0 to sw0", "in": "sw0 to s0"}},
-     "senders": {"10.77.0.1": "s0"},                                       who has which address
+     "senders": {"10.77.0.1": "s0"},                                       hosts by address
      "transports": "/run/roundabout/bpf/transports",                       the sampler starts anew where this changes
-     "settings": ["settings.py", "--state", "/run/roundabout/settings"],   asked once a minute what drifted
+     "settings": ["settings.py", "--state", "/run/roundabout/settings"],   run once a minute to find drift
      "ends_with": 1234,                                                    a process, such as a lab's host
      "series": [["roundabout_testbed_scale", {}, 100]],                    what else is so, named as in METRICS
      "beside": {"node": 9100}}                                             others' exporters, by their ports here
 
-Every other line asks, and is answered by metrics and a line `# EOF`: `own` for this program's, followed by more
+Every other line is a request, and is answered by metrics and a line `# EOF`: `own` for this program's, followed by more
 `series` of the moment as JSON; or a name of `beside`.
 
 Python 3.8, standard library only: it is copied to hosts as it is.

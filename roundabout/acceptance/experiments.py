@@ -38,8 +38,8 @@ def shared_links(topology: Topology) -> dict[str, Pairs]:
     found: dict[str, Pairs] = {}
     for link in topology.links:
         through = [pair for pair, links in crossed.items() if link.name in links]
-        meeting = (pairs for pairs in combinations(through, 2) if crossed[pairs[0]] & crossed[pairs[1]] == {link.name})
-        if pairs := next(meeting, None):
+        shared = (pairs for pairs in combinations(through, 2) if crossed[pairs[0]] & crossed[pairs[1]] == {link.name})
+        if pairs := next(shared, None):
             found[link.name] = pairs
     return found
 

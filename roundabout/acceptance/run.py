@@ -65,27 +65,31 @@ class AcceptanceRequest:
     inventory: Path | None
 
 
-def accept(asked: AcceptanceRequest, *, as_json: bool) -> None:
+def accept(request: AcceptanceRequest, *, as_json: bool) -> None:
     """Test a fabric, and store and show the result. Raises FailedError if the fabric fails."""
     execution.undo_when_ended()
     console = Screen(stderr=as_json)
-    topology, limits, transport = load_topology(asked.topology), read_limits(asked.limits), _transport(asked.transport)
+    topology, limits, transport = (
+        load_topology(request.topology),
+        read_limits(request.limits),
+        _transport(request.transport),
+    )
     if not experiments.shared_links(topology):
         raise UsageError(f"topology {topology.name}: found no link where two pairs of hosts meet alone, expected one")
-    provider = execution.requested_provider(asked.testbed, asked.inventory)
+    provider = execution.requested_provider(request.testbed, request.inventory)
     if not isinstance(provider, SshTestbedProvider):
         raise UsageError(f"found testbed {provider.where['testbed']}, expected one whose hosts send packets")
     found = Acceptance(topology.name, dict(provider.where))
     with show_progress(console) as observer:
-        if asked.inventory:
+        if request.inventory:
             observer.step("reading settings back")
-            found.parts["settings"] = _settings_verdicts(asked.inventory)
+            found.parts["settings"] = _settings_verdicts(request.inventory)
         if isinstance(provider, RackProvider) and not found.failures:
             observer.step("letting RDMA's packets show where they ride")
             found.parts["rdma"] = rdma_verdicts(partial(provider.check_traffic, f"acceptance-{os.getpid()}"))
-        fabric = FabricTest(topology, transport, limits, None if asked.inventory else experiments.OWN_DSCP)
-        measure(fabric, asked.parts, found, Runner(provider, observer, undo), asked.runs)
-    path = _store_result(found, limits, asked.runs)
+        fabric = FabricTest(topology, transport, limits, None if request.inventory else experiments.OWN_DSCP)
+        measure(fabric, request.parts, found, Runner(provider, observer, undo), request.runs)
+    path = _store_result(found, limits, request.runs)
     _show(found, path, console)
     if as_json:
         json.dump(found.record(limits), sys.stdout, indent=2)
@@ -149,7 +153,7 @@ def _check_before_flows(fabric: FabricTest, found: Acceptance, testbed: Testbed,
 def _settings_verdicts(inventory: Path) -> list[Verdict]:
     """Return the settings of hosts and switches that differ from the request.
 
-    Raises ProvisionError for one that cannot be asked.
+    Raises ProvisionError for one that cannot be reached.
     """
     try:
         reports = run_playbook("verify", str(inventory)).reports

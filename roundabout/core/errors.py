@@ -14,7 +14,7 @@ class RoundaboutError(Exception):
 
 
 class UsageError(RoundaboutError):
-    """Error for a command line or specification that asks for something invalid or missing. The exit code is 2."""
+    """Error for a command line or specification with something invalid or missing. The exit code is 2."""
 
     exit_code = 2
 

@@ -56,7 +56,7 @@ class JudgeRequest:
     runs: Path
 
 
-def judge(asked: JudgeRequest, *, as_json: bool) -> None:
+def judge(request: JudgeRequest, *, as_json: bool) -> None:
     """Judge a program, and store and show the result.
 
     Errors are raised after the page is written. Raises RefusedError if the compiler or the kernel rejects the program.
@@ -64,18 +64,18 @@ def judge(asked: JudgeRequest, *, as_json: bool) -> None:
     """
     undo_when_ended()
     console = Screen(stderr=as_json)
-    name = registry.program_name(_resolve_source(asked))
+    name = registry.program_name(_resolve_source(request))
     # A mistake is reported for this file, not for the experiment that names it.
-    registry.find_declaration(name, str(asked.program))
+    registry.find_declaration(name, str(request.program))
     with scratch.folder("judge") as folder:  # nothing is stored of a file that cannot be judged
-        jobs = load_experiment(_write_experiment(asked, name, folder))
-    path = make_directory(asked.runs / "judge" / new_run_id())
-    written = _write_experiment(asked, name, path)
-    found = Judgement(name, str(asked.program), f"Linux {os.uname().release}")
+        jobs = load_experiment(_write_experiment(request, name, folder))
+    path = make_directory(request.runs / "judge" / new_run_id())
+    written = _write_experiment(request, name, path)
+    found = Judgement(name, str(request.program), f"Linux {os.uname().release}")
     refused = None
     try:
         with show_progress(console) as observer:
-            _measure(asked, found, jobs, written, observer)
+            _measure(request, found, jobs, written, observer)
     except RefusedError as error:
         found.refused, refused = "\n".join(filter(None, (error.message, error.hint))), error
     _store_result(found, path)
@@ -85,23 +85,23 @@ def judge(asked: JudgeRequest, *, as_json: bool) -> None:
         print()
     if refused:
         raise refused
-    if failed := failed_conditions(asked.conditions, found.figures[name]):
+    if failed := failed_conditions(request.conditions, found.figures[name]):
         described = ", ".join(f"{each} (found {found.figures[name].get(each.quantity)})" for each in failed)
         raise FailedError(f"{name}: {described}")
     if found.run:
         check_measured(Run(Path(found.run)))
 
 
-def _resolve_source(asked: JudgeRequest) -> Path:
+def _resolve_source(request: JudgeRequest) -> Path:
     """Return the program's path without links. Reading it reports links in a loop."""
-    return Path(os.path.realpath(asked.program))
+    return Path(os.path.realpath(request.program))
 
 
-def _write_experiment(asked: JudgeRequest, name: str, folder: Path) -> Path:
-    return experiment.write_experiment(_resolve_source(asked), name, asked.scenes, ITERATIONS, folder)
+def _write_experiment(request: JudgeRequest, name: str, folder: Path) -> Path:
+    return experiment.write_experiment(_resolve_source(request), name, request.scenes, ITERATIONS, folder)
 
 
-def _measure(asked: JudgeRequest, found: Judgement, jobs: Experiment, written: Path, observer: Observer) -> None:
+def _measure(request: JudgeRequest, found: Judgement, jobs: Experiment, written: Path, observer: Observer) -> None:
     """Fill `found`, cheapest scene first."""
     trials = {name: cell.spec for cell in jobs.cells for name in cell.spec.transports}
     transport = trials[found.name].transports[found.name]
@@ -110,13 +110,15 @@ def _measure(asked: JudgeRequest, found: Judgement, jobs: Experiment, written: P
         program, *_ = build_transport(transport.declaration)
     except RoundaboutError as error:
         raise RefusedError(error.message, error.hint) from error
-    found.needs, found.kernels = check_kernels(program, (RUNNING, *asked.kernels))
+    found.needs, found.kernels = check_kernels(program, (RUNNING, *request.kernels))
     provider = LabProvider()
     runner = Runner(provider, observer, undo)
-    found.figures, found.spread = Session(runner, provider, trials, observer.step).measure(asked.scenes, written.parent)
+    found.figures, found.spread = Session(runner, provider, trials, observer.step).measure(
+        request.scenes, written.parent
+    )
     add_ratios_to_cubic(found.figures)
-    if wanted := [scene for scene in asked.scenes if scene in JOBS]:
-        run = runner.start(jobs, str(written), asked.runs)
+    if wanted := [scene for scene in request.scenes if scene in JOBS]:
+        run = runner.start(jobs, str(written), request.runs)
         run.write_summary(summarize_run(run).record())
         write_report(run)
         return_tree_to_caller(run.path)

@@ -182,7 +182,7 @@ def _move_s(spec: TrialSpec, guesses: models.Guesses) -> float:
 
 
 def _policy(spec: TrialSpec, scheduler: Scheduler, known: JobKnowledge) -> SchedulerPolicy:
-    """Return the policy that places the cluster's jobs, and gives them paths and priorities if the cluster asks so."""
+    """Return the policy that places the cluster's jobs, and gives them paths and priorities if the cluster has them."""
     assert spec.cluster
     policy = _placement_policy(spec.cluster, scheduler, known)
     if spec.cluster.paths:

@@ -43,7 +43,7 @@ class Observer(Protocol):
         """Note the start of a long step, such as creating or provisioning the testbed."""
 
     def notice(self, text: str) -> None:
-        """Note what a user must know to read the run's results, such as routes that differ from the plan."""
+        """Note a notice that users need to read the run's results, such as routes that differ from the plan."""
 
     def trial_started(self, trial: PlannedTrial, attempt: int) -> None:
         """Note the start of an attempt at a trial."""

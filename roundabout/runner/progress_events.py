@@ -82,7 +82,7 @@ class View(Protocol):
         """Show the progress. The caller calls it after every change; a view may skip calls."""
 
     def notice(self, text: str) -> None:
-        """Show what a user must know to read the run's results."""
+        """Show a notice that users need to read the run's results."""
 
     def leave(self, owed: Sequence[str]) -> None:
         """Note that the run ends at once, without undoing entries of these kinds."""
@@ -111,7 +111,7 @@ class Follower:
         self._show()
 
     def notice(self, text: str) -> None:
-        """Note what a user must know to read the run's results."""
+        """Note a notice that users need to read the run's results."""
         for view in self._views:
             view.notice(text)
 

@@ -115,7 +115,7 @@ class ExporterTarget:
 
 
 def refuse_switch_features(trial: TrialSpec, fields: Iterable[str], why: str) -> None:
-    """Raise UsageError if the trial asks switches for a feature of `fields`. `why` says what the testbed has instead.
+    """Raise UsageError if the trial needs a feature of `fields` from switches. `why` says what the testbed has instead.
 
     A field that had no effect would make its results those of other switches.
     """
@@ -127,7 +127,7 @@ def refuse_switch_features(trial: TrialSpec, fields: Iterable[str], why: str) ->
 
 
 def refuse_trees(trial: TrialSpec) -> None:
-    """Raise UsageError if a job sends in trees, but its trainer cannot tell their two channels apart."""
+    """Raise UsageError if a job sends in trees, but its trainer cannot separate their two channels."""
     for name, job in trial.jobs.items():
         for phase in job.profile.phases:
             if phase.pattern == "tree" and not job.trainer.plays_trees:

@@ -64,7 +64,7 @@ def build_transport(found: Declaration) -> list[Path]:
 def _compile(program: Path, path: Path, defines: list[str]) -> None:
     """Compile a program as cmake/BpfObject.cmake does, but without style warnings.
 
-    The headers of glibc need to know that clang compiles for this machine's kernel.
+    The headers of glibc require the machine's architecture as a macro.
     """
     clang, strip = shutil.which("clang"), _strip()
     if not clang or not strip:

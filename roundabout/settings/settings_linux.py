@@ -448,7 +448,7 @@ def _nearly_same(left: Value, right: Value) -> bool:
 
 
 def _any_name(_target: str, _name: str, _value: Optional[Value]) -> None:
-    """Accept any name, because the transport itself knows its parameters."""
+    """Accept any name, because the transport itself checks its parameters."""
 
 
 KINDS = {

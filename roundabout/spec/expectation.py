@@ -2,8 +2,8 @@
 """Expectations of an experiment: a paper's figure, its tolerance, and the basis of an agreement.
 
 The kind of an expectation follows from the field that states the finding: `paper` (a value), `at_least` or `at_most` (a
-bound), `curve`, `order`, `row`, or `sign`. A `claim` states the expectation in words. This package knows quantities and
-printed figures only as names; `analysis` checks that they exist (`ExpectationCheck`).
+bound), `curve`, `order`, `row`, or `sign`. A `claim` states the expectation in words. This package has only the names
+of quantities and printed figures; `analysis` checks that they exist (`ExpectationCheck`).
 """
 
 from collections.abc import Callable, Mapping, Sequence

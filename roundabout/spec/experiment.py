@@ -463,7 +463,7 @@ class TrialSpec(Strict):
 
     @property
     def switch_features(self) -> dict[str, str]:
-        """Return what the trial asks of switches that only the packet-level model has, by field."""
+        """Return the features of switches that the trial requires and only the packet-level model has, by field."""
         asked = {
             "topology.buffer": self.topology.buffer and f"{self.topology.buffer.bytes} bytes that ports share",
             "queue": "red" if self.queue == "red" else None,
@@ -781,8 +781,8 @@ class Experiment(ExperimentHeader):
             return Baseline(self.x_factor, asked)
         if len(self.variants) == 1 and levels:
             return Baseline(self.x_factor, levels[0])
-        meeting = (cell.variant for cell in self.cells if not cell.spec.one_job_at_a_time)
-        return Baseline("variant", FAIR if FAIR in self.variants else next(meeting, self.variants[0]))
+        concurrent = (cell.variant for cell in self.cells if not cell.spec.one_job_at_a_time)
+        return Baseline("variant", FAIR if FAIR in self.variants else next(concurrent, self.variants[0]))
 
     @property
     def transports(self) -> dict[str, Transport]:

@@ -386,7 +386,7 @@ class Topology(Strict):
         return bool(self._joined_by_several) and frozenset((one, other)) in self._joined_by_several
 
     def direction(self, link: Link, sender: str, receiver: str) -> Direction:
-        """Return the direction of a link from `sender` to `receiver`, which tells parallel links apart."""
+        """Return the direction of a link from `sender` to `receiver`, which distinguishes parallel links."""
         return (sender, receiver, link.name) if self.has_parallel_links(*link.ends) else (sender, receiver)
 
     def directions(self, path: tuple[Hop, ...]) -> tuple[Direction, ...]:

@@ -33,7 +33,7 @@ EVERY_LAB_FACTOR = (*LAB_FACTORS, TRANSPORT_DILATION)
 
 
 def requested_provider(testbed: str | None, inventory: Path | None, **options: float | None) -> TestbedProvider:
-    """Return the testbed provider that the command line asks for. `options` are those of a testbed, by name.
+    """Return the testbed provider that the command line requests. `options` are those of a testbed, by name.
 
     Raises UsageError if the testbed does not exist or lacks an option, and SpecError if the inventory is invalid.
     """

@@ -34,7 +34,7 @@ def plain_table(*headings: str) -> Table:
 
 
 def name_hosts(hosts: Collection[str], asked: Collection[str]) -> str:
-    """Return the names of `hosts`, or their number if they are all hosts that were asked, and several."""
+    """Return the names of `hosts`, or their number if they are all of several hosts."""
     return f"all {len(hosts)} hosts" if len(hosts) > 1 and set(hosts) == set(asked) else ", ".join(hosts)
 
 

@@ -48,7 +48,7 @@ class TerminalView:
         self._path, self._said, self._attempts = progress.path, said, progress.attempts
 
     def notice(self, text: str) -> None:
-        """Print what a user must know to read the run's results."""
+        """Print a notice that users need to read the run's results."""
         self._console.print(Text(text, style="yellow"), soft_wrap=True)
 
     def leave(self, owed: Sequence[str]) -> None:
@@ -76,7 +76,7 @@ class PlainView:
         self._path, self._what, self._attempts = progress.path, progress.what, progress.attempts
 
     def notice(self, text: str) -> None:
-        """Print what a user must know to read the run's results."""
+        """Print a notice that users need to read the run's results."""
         self._say(f"  {text}")
 
     def leave(self, owed: Sequence[str]) -> None:

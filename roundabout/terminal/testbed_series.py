@@ -39,10 +39,10 @@ def choose_series(
     is_root: bool | None = None,
     **options: float | None,
 ) -> TestbedSeries:
-    """Return the testbeds that the command line asks for. `testbed` lists names, separated by commas.
+    """Return the testbeds that the command line requests. `testbed` lists names, separated by commas.
 
     The default applies without names, and without an option of the lab or the rack: an inventory, an executor, a scale
-    or a dilation. `is_root` says whether this process can make a lab; None asks the system.
+    or a dilation. `is_root` says whether this process can make a lab; None: as the system reports.
 
     Raises UsageError for an unknown testbed, a strange option or a faulty list, and the error of `check_trial` if a
     testbed of a list cannot run the experiment.
@@ -70,7 +70,7 @@ def _listed(
     *,
     is_root: bool,
 ) -> tuple[TestbedProvider, ...]:
-    """Return the providers of a list. Each gets the options that it knows."""
+    """Return the providers of a list. Each gets the options that it has."""
     if len(set(names)) < len(names) or not all(names):
         raise UsageError(f"--testbed: found '{','.join(names)}', expected names of testbeds, each once")
     asked = {name: str(value) for name, value in {"inventory": inventory, **options}.items() if value is not None}

@@ -210,11 +210,11 @@ def test_a_placement_repeats_the_advice_on_its_pairs(judged):
     """Advise on each link: a mean over both links hid that the jobs of one should be shifted."""
     found = advice.advise(judged, 50.0, [Candidate("two", {"L1": ("a", "b"), "L2": ("c", "d")})])
     (placement,) = found.placements
-    assert [(met.jobs, met.verdict) for met in placement.meetings] == [
+    assert [(met.jobs, met.verdict) for met in placement.job_groups] == [
         (("a", "b"), Verdict.SHIFT),
         (("c", "d"), Verdict.SHARE),
     ]
-    assert {*placement.meetings} <= {*found.pairs}
+    assert {*placement.job_groups} <= {*found.pairs}
     assert "a b: share, shifted" in render_page(found, "here")
 
 

@@ -75,7 +75,7 @@ def test_all_kernels_of_nccl_s_symmetric_memory_count():
 def test_groups_within_a_host_are_computing_in_the_profile(monkeypatch):
     monkeypatch.setattr(phases, "RESAMPLINGS", 3)
     found = make_profile(files_of("kineto-groups-within-a-host"), "case")
-    computing, sending = found.course.found.phases
+    computing, sending = found.timeline.found.phases
     assert [each.duration_ms.value for each in (computing, sending)] == pytest.approx([110, 40], rel=0.005)
     assert sending.gbps.value == pytest.approx(20, rel=0.005)
     within = "28 of 56 exchanges are within one host (all-reduce) and count as computing, as no network carries them."
@@ -85,7 +85,7 @@ def test_groups_within_a_host_are_computing_in_the_profile(monkeypatch):
 def test_the_longer_side_of_a_clock_that_was_set_makes_a_profile(monkeypatch):
     monkeypatch.setattr(phases, "RESAMPLINGS", 3)
     found = make_profile(files_of("inspector-clock-step"), "case")
-    assert found.course.found.period_ms.value == pytest.approx(150, rel=0.005)
+    assert found.timeline.found.period_ms.value == pytest.approx(150, rel=0.005)
     said = "The clock of gpu1 (h1.log) was set by +3600.0 s after 7 calls"
     assert any(caveat.startswith(said) for caveat in found.caveats)
 

@@ -18,10 +18,10 @@ def test_recorded_traces_agree_with_byte_counters():
     counted = json.loads((TRACES / "counted.json").read_text())
     found = make_profile(sorted(TRACES.glob("*.json.gz")), "seen", Units.from_manifest(counted["testbed"]))
     period_ms = counted["period_ms"]["value"]
-    assert found.course.found.period_ms.value == pytest.approx(period_ms, rel=0.01)
+    assert found.timeline.found.period_ms.value == pytest.approx(period_ms, rel=0.01)
     assert found.profile.alone_ms == pytest.approx(period_ms, rel=0.01)
     assert found.steps_ms == pytest.approx(period_ms, rel=0.01)
     assert found.profile.comm_bytes == pytest.approx(counted["bytes"], rel=0.01)
-    assert [phase.sends for phase in found.course.found.phases] == [False, True]
-    assert found.course.found.iterations >= 35
+    assert [phase.sends for phase in found.timeline.found.phases] == [False, True]
+    assert found.timeline.found.iterations >= 35
     assert [each.rank for each in found.job.records] == [0, 1]

@@ -17,11 +17,11 @@ FOLDER = EXPERIMENTS / "records" / "ddp-lab-nccl"
 def test_traces_of_a_gpu_agree_with_the_workers_own_figures():
     timed = json.loads((FOLDER / "timed.json").read_text())
     found = make_profile(sorted(FOLDER.glob("*.json.gz")), "seen")
-    assert found.course.found.period_ms.value == pytest.approx(timed["period_ms"], rel=0.001)
+    assert found.timeline.found.period_ms.value == pytest.approx(timed["period_ms"], rel=0.001)
     assert found.profile.comm_bytes == pytest.approx(timed["bytes"], rel=0.001)
-    assert [phase.sends for phase in found.course.found.phases] == [False, True]
+    assert [phase.sends for phase in found.timeline.found.phases] == [False, True]
     # A kernel that starts first waits in itself for the other rank, so the trace shows a little more computing.
-    assert found.course.found.phases[0].duration_ms.value == pytest.approx(timed["compute_ms"], rel=0.05)
+    assert found.timeline.found.phases[0].duration_ms.value == pytest.approx(timed["compute_ms"], rel=0.05)
 
 
 def test_a_step_on_the_cpu_and_the_gpu_counts_once():

@@ -32,7 +32,7 @@ def test_a_job_s_logs_give_its_period_and_bytes(version, tmp_path):
         paths[-1].write_bytes(Inspector(version=version, host=f"n{rank}").log(job.calls[rank]))
     found = make_profile(paths, "job")
     assert found.format == inspector.NAME
-    assert found.course.found.period_ms.value == pytest.approx(100, rel=WITHIN)
+    assert found.timeline.found.period_ms.value == pytest.approx(100, rel=WITHIN)
     sent_bytes = sum(phase.bytes or 0 for phase in found.profile.phases)
     assert sent_bytes == pytest.approx(SIZE * 2 * (RANKS - 1) / RANKS, rel=WITHIN)
     assert any("callbacks on the CPU" in caveat for caveat in found.caveats)

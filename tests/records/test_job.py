@@ -44,7 +44,7 @@ def test_period_and_bytes_are_found_whatever_clocks_say(ranks, period_ms, share,
     made = Made(ranks, [each * 10**9 for each in ahead_s], [each * 1000 for each in late_us])
     send_ms = max(round(share * period_ms), 10)
     found = profile_of(data_parallel(ranks, SIZE, period_ms, send_ms, made=made).records())
-    assert found.course.found.period_ms.value == pytest.approx(period_ms, rel=0.005)
+    assert found.timeline.found.period_ms.value == pytest.approx(period_ms, rel=0.005)
     assert found.profile.comm_bytes == pytest.approx(2 * (ranks - 1) / ranks * SIZE, rel=0.01)
     # Waiting for who comes late is no transfer.
     assert found.profile.comm_ms == pytest.approx(send_ms + min(late_us[:ranks]) / 1000, rel=0.02, abs=1.5)
@@ -63,7 +63,7 @@ def test_no_bytes_are_lost_where_iterations_are_uneven(seed):
         made.took("all-reduce", (0, 1), number, SIZE, round(at_ms * MS), round(last_ms * MS))
         at_ms += last_ms
     found = profile_of(made.records())
-    kept = sum(phase.bytes.value for phase in found.course.found.phases if phase.sends)
+    kept = sum(phase.bytes.value for phase in found.timeline.found.phases if phase.sends)
     assert found.profile.comm_bytes == pytest.approx(kept, rel=0.001)
     assert kept == pytest.approx(SIZE, rel=0.02)
 
@@ -235,8 +235,8 @@ def test_records_without_iterations_are_refused():
 
 def test_iterations_are_found_in_a_long_record():
     found = profile_of(data_parallel(2, SIZE, iterations=2000).records())
-    assert found.course.found.period_ms.value == pytest.approx(100, rel=0.005)
-    assert found.course.used_ms < 20_000
+    assert found.timeline.found.period_ms.value == pytest.approx(100, rel=0.005)
+    assert found.timeline.used_ms < 20_000
 
 
 @pytest.mark.parametrize("place", [0, 1, 19, 38, 39])

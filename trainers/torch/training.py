@@ -226,7 +226,7 @@ def options(about):
 
 
 def run(framework, asked, lines):
-    """Train as asked.
+    """Train as the command line requests.
 
     Raises ImportError for a missing module, and ValueError, RuntimeError and OSError for failures.
     """

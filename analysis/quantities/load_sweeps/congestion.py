@@ -12,60 +12,60 @@ from analysis.statistics.intervals import Measured, average, difference, transfo
 
 
 @quantity("load at the congestion point", unit="Gbit/s", digits=1, by="model")
-def load(asked: QuantityRequest) -> list[Case]:
+def load(request: QuantityRequest) -> list[Case]:
     """Return the load at which the line through the first levels crosses the next levels' tangent (Appendix A.2)."""
-    return each_sweep(asked, _of_sweep(_crossing_load))
+    return each_sweep(request, _of_sweep(_crossing_load))
 
 
 @quantity("load at the congestion point as Salamy takes it", unit="Gbit/s", digits=1, by="model")
-def load_as_printed(asked: QuantityRequest) -> list[Case]:
+def load_as_printed(request: QuantityRequest) -> list[Case]:
     """Return the load at the congestion point, with any slope of the first levels' line (Figures 3-2 to 3-4)."""
-    return each_sweep(asked, _of_sweep_as_printed(_crossing_load))
+    return each_sweep(request, _of_sweep_as_printed(_crossing_load))
 
 
 @quantity("data at the congestion point above theory", unit="%", digits=0, signed=True, by="model")
-def above_theory(asked: QuantityRequest) -> list[Case]:
+def above_theory(request: QuantityRequest) -> list[Case]:
     """Return the excess of the link's possible data per iteration, at that load, over the iteration's (eq. 3.1)."""
-    return each_sweep(asked, _of_sweep(excess_percent))
+    return each_sweep(request, _of_sweep(excess_percent))
 
 
 @quantity("data at the congestion point above theory as Salamy takes it", unit="%", digits=0, signed=True, by="model")
-def above_theory_as_printed(asked: QuantityRequest) -> list[Case]:
+def above_theory_as_printed(request: QuantityRequest) -> list[Case]:
     """Return the excess over theory for a link of 25 Gbit/s, headers counted as payload (Tables 3.2, 3.4 and 3.6)."""
-    return each_sweep(asked, _of_sweep_as_printed(excess_percent))
+    return each_sweep(request, _of_sweep_as_printed(excess_percent))
 
 
 @quantity("bandwidth unused at the heaviest load", unit="Gbit/s", by="model")
-def unused(asked: QuantityRequest) -> list[Case]:
+def unused(request: QuantityRequest) -> list[Case]:
     """Return the bandwidth that cross traffic leaves, less the need of iterations, at the heaviest measured load."""
-    return each_sweep(asked, _of_sweep(_unused))
+    return each_sweep(request, _of_sweep(_unused))
 
 
 @quantity("bandwidth unused at the heaviest load as Salamy takes it", unit="Gbit/s", by="model")
-def unused_as_printed(asked: QuantityRequest) -> list[Case]:
+def unused_as_printed(request: QuantityRequest) -> list[Case]:
     """Return the unused bandwidth for a link of 25 Gbit/s, headers counted as unused (Tables 3.3, 3.5 and 3.7)."""
-    return each_sweep(asked, _of_sweep_as_printed(_unused))
+    return each_sweep(request, _of_sweep_as_printed(_unused))
 
 
 @quantity("bandwidth unused when saturated", unit="Gbit/s", by="model")
-def spare(asked: QuantityRequest) -> list[Case]:
+def spare(request: QuantityRequest) -> list[Case]:
     """Return the mean unused bandwidth over the levels at and above the congestion point.
 
     The interval treats the congestion point as known.
     """
-    return each_sweep(asked, _of_sweep(_spare))
+    return each_sweep(request, _of_sweep(_spare))
 
 
 @quantity("bandwidth unused when saturated as Salamy takes it", unit="Gbit/s", by="model")
-def spare_as_printed(asked: QuantityRequest) -> list[Case]:
+def spare_as_printed(request: QuantityRequest) -> list[Case]:
     """Return the mean unused bandwidth for a link of 25 Gbit/s, headers counted as unused (Table 3.8)."""
-    return each_sweep(asked, _of_sweep_as_printed(_spare))
+    return each_sweep(request, _of_sweep_as_printed(_spare))
 
 
 @quantity("bandwidth unused when saturated, more than under iperf", unit="Gbit/s", signed=True, by="model")
-def more_spare(asked: QuantityRequest) -> list[Case]:
+def more_spare(request: QuantityRequest) -> list[Case]:
     """Return the mean unused bandwidth when saturated under web-search traffic, less the model's under iperf."""
-    of = {(each.properties["model"], each.properties["traffic"]): each for each in spare(asked)}
+    of = {(each.properties["model"], each.properties["traffic"]): each for each in spare(request)}
     return [
         Case(f"{model}, {traffic}", *difference((each.value, each.ci95), (iperf.value, iperf.ci95)), each.properties)
         for (model, traffic), each in of.items()
@@ -74,15 +74,15 @@ def more_spare(asked: QuantityRequest) -> list[Case]:
 
 
 @quantity("share of the link unused when saturated", unit="%", digits=1, by="traffic")
-def unused_share(asked: QuantityRequest) -> list[Case]:
+def unused_share(request: QuantityRequest) -> list[Case]:
     """Return the unused bandwidth when saturated over the link's payload rate; by traffic, the mean of models."""
-    return average_by(each_sweep(asked, _of_sweep(_share)), "traffic")
+    return average_by(each_sweep(request, _of_sweep(_share)), "traffic")
 
 
 @quantity("share of the link unused when saturated as Salamy takes it", unit="%", digits=1, by="traffic")
-def unused_share_as_printed(asked: QuantityRequest) -> list[Case]:
+def unused_share_as_printed(request: QuantityRequest) -> list[Case]:
     """Return the unused share for a link of 25 Gbit/s, headers counted as unused (chapter 4)."""
-    return average_by(each_sweep(asked, _of_sweep_as_printed(_share)), "traffic")
+    return average_by(each_sweep(request, _of_sweep_as_printed(_share)), "traffic")
 
 
 def _of_sweep(measure: Callable[[SweepFit], Measured | None]) -> Callable[[JobSweep], Measured | None]:

@@ -16,14 +16,14 @@ BEYOND = 0.995
 
 
 @quantity("skewness of the injection rate, to either side", by="traffic")
-def skew(asked: QuantityRequest) -> list[Case]:
+def skew(request: QuantityRequest) -> list[Case]:
     """Return the absolute skewness of send rates at the heaviest captured load, for each way to read rates.
 
     The figure is the mean of repetitions, and 0 for a symmetric distribution.
 
     It has no sign, because Salamy states a tail and a skew (Figure 3-8) but not the side.
     """
-    found = asked.reading.cached(_injected)
+    found = request.reading.cached(_injected)
     cases = []
     for way in READINGS_BY if found else ():
         trials = [each.readings_gbps[way] for some in found.values() for each in some]
@@ -37,24 +37,24 @@ def skew(asked: QuantityRequest) -> list[Case]:
 
 
 @quantity("injection rate over the load asked for", unit="times", by="traffic")
-def mean(asked: QuantityRequest) -> list[Case]:
+def mean(request: QuantityRequest) -> list[Case]:
     """Return the mean send rate at the heaviest captured load over the requested load; the mean of repetitions."""
     return [
         Case(kind, *mean_of([float(each.gbps.mean()) / each.asked_gbps for each in some]), {"traffic": kind})
-        for kind, some in asked.reading.cached(_injected).items()
+        for kind, some in request.reading.cached(_injected).items()
     ]
 
 
 @quantity("time between bursts of the load", unit="ms", digits=1)
-def period(asked: QuantityRequest) -> list[Case]:
+def period(request: QuantityRequest) -> list[Case]:
     """Return the median time between the first planned flows of consecutive bursts."""
-    return [Case("bursts", *exact(float(np.median(np.diff(begins)))))] if len(begins := _bursts(asked)[0]) > 1 else []
+    return [Case("bursts", *exact(float(np.median(np.diff(begins)))))] if len(begins := _bursts(request)[0]) > 1 else []
 
 
 @quantity("length of bursts of the load", unit="ms", digits=1)
-def length(asked: QuantityRequest) -> list[Case]:
+def length(request: QuantityRequest) -> list[Case]:
     """Return the longest time from the first planned flow of a burst to its last."""
-    return [Case("bursts", *exact(float(lengths.max())))] if len(lengths := _bursts(asked)[1]) else []
+    return [Case("bursts", *exact(float(lengths.max())))] if len(lengths := _bursts(request)[1]) else []
 
 
 def _injected(reading: CachedReading) -> dict[str, list[SendRates]]:
@@ -72,8 +72,8 @@ def _to_either_side(measured: Measured) -> Measured:
     return abs(figure), (0.0 if ends[0] < 0 < ends[1] else low, high)
 
 
-def _bursts(asked: QuantityRequest) -> tuple[Array, Array]:
-    return asked.reading.cached(_of_load)
+def _bursts(request: QuantityRequest) -> tuple[Array, Array]:
+    return request.reading.cached(_of_load)
 
 
 def _of_load(reading: CachedReading) -> tuple[Array, Array]:

@@ -7,7 +7,7 @@ from analysis.reading.cross_traffic.intra_iteration_rates import IntraIterationR
 
 
 @quantity("bandwidth inside an iteration", unit="Gbit/s", by="flow")
-def bandwidth(asked: QuantityRequest) -> list[Case]:
+def bandwidth(request: QuantityRequest) -> list[Case]:
     """Return the rates of flow 1, without cross traffic, and of flow 2, whose link carries cross traffic.
 
     Each rate is the mean over packets while iterations communicate.
@@ -18,8 +18,8 @@ def bandwidth(asked: QuantityRequest) -> list[Case]:
             rates.over_packets,
             properties=sweep_properties(sweep) | {"load": f"{each.percent} %", "flow": flow},
         )
-        for sweep in asked.sweeps
-        for each in asked.reading.cached(_inside)
+        for sweep in request.sweeps
+        for each in request.reading.cached(_inside)
         if each.loaded.id == sweep.loaded.id
         for flow, rates in (("flow 1", each.flow_1), ("flow 2", each.flow_2))
     ]

@@ -15,21 +15,21 @@ CARRIED = 0.8
 
 
 @quantity("burst over consistent traffic, mean at 30 % load", unit="times", by="model")
-def means(asked: QuantityRequest) -> list[Case]:
+def means(request: QuantityRequest) -> list[Case]:
     """Return the mean iteration time under burst traffic over that under consistent traffic, at 8 Gbit/s of payload."""
-    return _burst_over_consistent(asked, lambda _: LIGHT_GBPS, _mean)
+    return _burst_over_consistent(request, lambda _: LIGHT_GBPS, _mean)
 
 
 @quantity("burst over consistent traffic, 99 % tail at 80 % load", unit="times", by="model")
-def tails(asked: QuantityRequest) -> list[Case]:
+def tails(request: QuantityRequest) -> list[Case]:
     """Return the 99 % tail under burst traffic over that under consistent traffic, at 20 Gbit/s of payload."""
-    return _burst_over_consistent(asked, lambda _: HEAVY_GBPS, _tail)
+    return _burst_over_consistent(request, lambda _: HEAVY_GBPS, _tail)
 
 
 @quantity("burst over consistent traffic, 99 % tail at 80 % of what the link carries", unit="times", by="model")
-def tails_of_link(asked: QuantityRequest) -> list[Case]:
+def tails_of_link(request: QuantityRequest) -> list[Case]:
     """Return the 99 % tail under burst over that under consistent traffic, at 80 % of the link's payload rate."""
-    return _burst_over_consistent(asked, lambda study: CARRIED * study.loaded.link_gbps, _tail)
+    return _burst_over_consistent(request, lambda study: CARRIED * study.loaded.link_gbps, _tail)
 
 
 def _loads(cases: Sequence[Case]) -> str:
@@ -37,9 +37,9 @@ def _loads(cases: Sequence[Case]) -> str:
 
 
 @quantity("TCP over RDMA", unit="times", by="load", note=_loads)
-def transports(asked: QuantityRequest) -> list[Case]:
+def transports(request: QuantityRequest) -> list[Case]:
     """Return the ratio of mean iteration times with TCP and with RDMA, without load and near 20 Gbit/s."""
-    own = [study for study in asked.sweeps if study.loaded.traffic == "consistent"]
+    own = [study for study in request.sweeps if study.loaded.traffic == "consistent"]
     of = {(study.loaded.model, study.loaded.transport): study for study in own}
     cases = []
     for model in dict.fromkeys(model for model, _ in of):
@@ -61,11 +61,11 @@ def _tail(level: Level) -> Measured | None:
 
 
 def _burst_over_consistent(
-    asked: QuantityRequest, load_gbps: Callable[[JobSweep], float], figure: Callable[[Level], Measured | None]
+    request: QuantityRequest, load_gbps: Callable[[JobSweep], float], figure: Callable[[Level], Measured | None]
 ) -> list[Case]:
     """Return the ratios at equal measured load of sweeps that differ in the kind of traffic only."""
-    bursts = [study for study in asked.sweeps if study.loaded.traffic == "burst"]
-    partners = {_partner_key(study): study for study in asked.sweeps if study.loaded.traffic == "consistent"}
+    bursts = [study for study in request.sweeps if study.loaded.traffic == "burst"]
+    partners = {_partner_key(study): study for study in request.sweeps if study.loaded.traffic == "consistent"}
     cases = []
     for burst in bursts:
         partner = partners.get(_partner_key(burst))

@@ -16,35 +16,35 @@ from analysis.statistics.intervals import Measured, transform
 
 
 @quantity("iteration time under load", unit="s", digits=3, curve=True)
-def curve(asked: QuantityRequest) -> list[Curve]:
+def curve(request: QuantityRequest) -> list[Curve]:
     """Return the mean iteration time (s) by load of cross traffic (payload, Gbit/s), one curve for each sweep."""
     curves = []
-    for study in asked.sweeps:
+    for study in request.sweeps:
         points = [(level.load_gbps, level.mean_s) for level in levels(study)]
         curves.append(Curve.from_figures(study.name, points, sweep_properties(study)))
     return curves
 
 
 @quantity("iteration time without load", unit="s", digits=3, by="model")
-def without(asked: QuantityRequest) -> list[Case]:
+def without(request: QuantityRequest) -> list[Case]:
     """Return the mean iteration time without cross traffic."""
-    return each_sweep(asked, _alone_s)
+    return each_sweep(request, _alone_s)
 
 
 @quantity("iteration time at 30 % load", unit="s", digits=3, by="model")
-def light(asked: QuantityRequest) -> list[Case]:
+def light(request: QuantityRequest) -> list[Case]:
     """Return the mean iteration time near a load of 8 Gbit/s."""
-    return each_sweep(asked, lambda study: _at(study, LIGHT_GBPS))
+    return each_sweep(request, lambda study: _at(study, LIGHT_GBPS))
 
 
 @quantity("iteration time at 80 % load", unit="s", digits=3, by="model")
-def heavy(asked: QuantityRequest) -> list[Case]:
+def heavy(request: QuantityRequest) -> list[Case]:
     """Return the mean iteration time near a load of 20 Gbit/s."""
-    return each_sweep(asked, lambda study: _at(study, HEAVY_GBPS))
+    return each_sweep(request, lambda study: _at(study, HEAVY_GBPS))
 
 
 @quantity("bandwidth needed without load", unit="Gbit/s", by="model")
-def needed(asked: QuantityRequest) -> list[Case]:
+def needed(request: QuantityRequest) -> list[Case]:
     """Return the data of an iteration over the iteration time without cross traffic."""
 
     def of(study: JobSweep) -> Measured | None:
@@ -53,7 +53,7 @@ def needed(asked: QuantityRequest) -> list[Case]:
             return None
         return transform(lambda each_s: float(required_gbps(study.loaded.data_mb, each_s)), time_s)
 
-    return each_sweep(asked, of)
+    return each_sweep(request, of)
 
 
 def _alone_s(study: JobSweep) -> Measured | None:

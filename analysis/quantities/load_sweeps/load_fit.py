@@ -12,16 +12,16 @@ from analysis.statistics.intervals import Measured, exact, transform
 
 
 @quantity("R² of the fit", digits=3, by="model")
-def r_squared(asked: QuantityRequest) -> list[Case]:
+def r_squared(request: QuantityRequest) -> list[Case]:
     """Return R^2 of log t over the levels, for the fit that best predicts levels left out."""
-    return each_sweep(asked, lambda study: exact(study.fit.r_squared.log) if study.fit else None)
+    return each_sweep(request, lambda study: exact(study.fit.r_squared.log) if study.fit else None)
 
 
 @quantity("fit with Salamy's n and C", by="coefficient", digits=3)
-def as_printed(asked: QuantityRequest) -> list[Case]:
+def as_printed(request: QuantityRequest) -> list[Case]:
     """Return A (s) and B of a fit with Salamy's n and C for the same model, traffic and transport."""
     cases = []
-    for study in asked.sweeps:
+    for study in request.sweeps:
         if study.as_printed and (fit := study.as_printed.fit):
             for name, found in (("A", fit.a_s), ("B", fit.b)):
                 own = sweep_properties(study) | {"coefficient": name}
@@ -38,7 +38,7 @@ def _kinds(cases: Sequence[Case]) -> str:
 
 
 @quantity("n of the best fit over Salamy's", by="model", note=_kinds)
-def exponent(asked: QuantityRequest) -> list[Case]:
+def exponent(request: QuantityRequest) -> list[Case]:
     """Return n of the fit that best predicts levels left out (n = 1/2, 1 or 2, C fixed), over Salamy's n."""
 
     def of(study: JobSweep) -> Measured | None:
@@ -46,4 +46,4 @@ def exponent(asked: QuantityRequest) -> list[Case]:
         theirs = EXPONENTS.get(study.loaded.traffic)
         return transform(lambda n: n / theirs, best) if best and theirs else None
 
-    return each_sweep(asked, of)
+    return each_sweep(request, of)

@@ -7,22 +7,22 @@ from analysis.quantities.load_sweeps.sweep_levels import each_sweep, slowdown_ne
 
 
 @quantity("slow-down at 30 % load", unit="times", by="model")
-def light(asked: QuantityRequest) -> list[Case]:
+def light(request: QuantityRequest) -> list[Case]:
     """Return the mean iteration time near a load of 8 Gbit/s over that without load."""
-    return each_sweep(asked, lambda study: slowdown_near(study, LIGHT_GBPS))
+    return each_sweep(request, lambda study: slowdown_near(study, LIGHT_GBPS))
 
 
 @quantity("slow-down at 80 % load", unit="times", by="model")
-def heavy(asked: QuantityRequest) -> list[Case]:
+def heavy(request: QuantityRequest) -> list[Case]:
     """Return the mean iteration time near a load of 20 Gbit/s over that without load."""
-    return each_sweep(asked, lambda study: slowdown_near(study, HEAVY_GBPS))
+    return each_sweep(request, lambda study: slowdown_near(study, HEAVY_GBPS))
 
 
 @quantity("slow-down at 80 % load, at worst", unit="times", digits=1, by="model")
-def worst(asked: QuantityRequest) -> list[Case]:
+def worst(request: QuantityRequest) -> list[Case]:
     """Return, by model, the largest slowdown at 80 % load under any web-search traffic, over any transport."""
     found: dict[str, Case] = {}
-    for each in heavy(asked):
+    for each in heavy(request):
         model = each.properties["model"]
         if each.properties["traffic"] in ("consistent", "burst") and (
             model not in found or each.value > found[model].value

@@ -16,9 +16,9 @@ def _describe_average(cases: Sequence[Case]) -> str:
 
 
 @quantity("99 % tail above the mean at 80 % load", unit="%", digits=0, note=_describe_average)
-def tail(asked: QuantityRequest) -> list[Case]:
+def tail(request: QuantityRequest) -> list[Case]:
     """Return the excess of the 99 % tail over the mean near 20 Gbit/s, averaged over sweeps with enough iterations."""
-    found = [level_near(study, HEAVY_GBPS) for study in asked.sweeps]
+    found = [level_near(study, HEAVY_GBPS) for study in request.sweeps]
     ratios = [ratio(level.p99_s, level.mean_s) for level in found if level and level.p99_s]
     if not ratios:
         return []
@@ -27,23 +27,23 @@ def tail(asked: QuantityRequest) -> list[Case]:
 
 
 @quantity("spread of iteration times at 30 % load", unit="%", by="traffic")
-def light(asked: QuantityRequest) -> list[Case]:
+def light(request: QuantityRequest) -> list[Case]:
     """Return iteration times' standard deviation over their mean near 8 Gbit/s, averaged over a traffic's sweeps."""
-    return _spread(asked, LIGHT_GBPS)
+    return _spread(request, LIGHT_GBPS)
 
 
 @quantity("spread of iteration times at 80 % load", unit="%", digits=1, by="traffic")
-def heavy(asked: QuantityRequest) -> list[Case]:
+def heavy(request: QuantityRequest) -> list[Case]:
     """Return iteration times' standard deviation over their mean near 20 Gbit/s, averaged over a traffic's sweeps."""
-    return _spread(asked, HEAVY_GBPS)
+    return _spread(request, HEAVY_GBPS)
 
 
-def _spread(asked: QuantityRequest, load_gbps: float) -> list[Case]:
+def _spread(request: QuantityRequest, load_gbps: float) -> list[Case]:
     def of(study: JobSweep) -> Measured | None:
         level = level_near(study, load_gbps)
         return estimate(level.repetitions_s, _relative_deviation) if level else None
 
-    return average_by(each_sweep(asked, of), "traffic")
+    return average_by(each_sweep(request, of), "traffic")
 
 
 def _relative_deviation(times_s: Array) -> float:

@@ -123,9 +123,9 @@ def case(study: JobSweep, measured: Measured) -> Case:
     return Case(study.name, *measured, sweep_properties(study))
 
 
-def each_sweep(asked: QuantityRequest, measure: Callable[[JobSweep], Measured | None]) -> list[Case]:
+def each_sweep(request: QuantityRequest, measure: Callable[[JobSweep], Measured | None]) -> list[Case]:
     """Return a case for each requested sweep for which `measure` returns a figure."""
-    found = ((study, measure(study)) for study in asked.sweeps)
+    found = ((study, measure(study)) for study in request.sweeps)
     return [case(study, measured) for study, measured in found if measured is not None]
 
 

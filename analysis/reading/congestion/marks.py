@@ -72,7 +72,7 @@ class JobMarks(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """A counter, its place, and its parts by source host; None if it does not tell them apart."""
+    """A counter, its place, and its parts by source host; None if it does not separate them."""
 
     at: PortPlace
     counter: str

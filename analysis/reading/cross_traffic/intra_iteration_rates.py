@@ -73,8 +73,8 @@ def flow_senders(spec: TrialSpec, job: ResolvedJob) -> list[str]:
     senders = {each.sender for each in spec.cross_traffic.values()}
     shared = {host for each in spec.cross_traffic.values() for host in each.receivers}
     apart = [sender for sender, receiver in job.pairs if not {sender, receiver} & shared]
-    meeting = [worker for worker in job.workers if worker in shared]
-    return [apart[0], meeting[0]] if apart and meeting and not senders & {*job.workers} else []
+    sharing = [worker for worker in job.workers if worker in shared]
+    return [apart[0], sharing[0]] if apart and sharing and not senders & {*job.workers} else []
 
 
 def _rates(run: Run, cells: set[CellId]) -> dict[tuple[CellId, str], Rates]:

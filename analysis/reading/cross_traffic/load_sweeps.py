@@ -162,7 +162,7 @@ def _job_sweep(loaded: JobUnderLoad, name: str) -> JobSweep:
 
 
 def _choice(sweep: Sweep) -> Choice:
-    """Choose among the models that so many levels can tell apart."""
+    """Choose among the models that so many levels can distinguish."""
     free = len(sweep.levels) - 2 - EXTRA_LEVELS
     among = candidates(sweep.link_gbps)
     affordable = [each for each in among if (each.n is None) + (each.capacity_gbps is None) <= free]

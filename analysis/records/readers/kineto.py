@@ -400,7 +400,7 @@ class _TraceReader:
         return next(iter(self._configured)) if len(self._configured) == 1 else "0"
 
     def _members_of(self, group: str, told: Any, ranks: int) -> tuple[int, ...]:
-        """Return the global ranks of a group. Raises FieldError if they are not told, or told in two ways."""
+        """Return the global ranks of a group. Raises FieldError if they are missing, or recorded in two ways."""
         key = group, str(told), ranks
         if key not in self._members_told:
             known = self._configured.get(group) or self.members.get(group)
@@ -590,7 +590,7 @@ def _group_name(of: Event, name: str) -> str:
 
 
 def _members(told: Any, known: tuple[int, ...] | None, ranks: int, world: int, field: str = RANKS) -> tuple[int, ...]:
-    """Return the ranks of a group: those that are known, or else told, or else all. Raises FieldError."""
+    """Return the ranks of a group: the known ones, else the recorded ones, else all. Raises FieldError."""
     begin, cut = ((), True) if told in (None, "") else _whole_numbers(told, field, "ranks")
     if known is None:
         known = _continue_ranks(begin, ranks, field) if cut and begin else begin or tuple(range(world))

@@ -67,7 +67,7 @@ class Facts(BaseModel):
 
 
 class Publication:
-    """A published run: its facts and its verdicts, read from its folder when they are first asked for."""
+    """A published run: its facts and its verdicts, read from its folder at the first access."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

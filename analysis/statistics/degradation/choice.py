@@ -38,7 +38,7 @@ class Choice:
 def candidates(link_gbps: float) -> list[Candidate]:
     """Return models with Salamy's three n and a fitted n at C = the link's rate, and with Salamy's n at a fitted C.
 
-    n and C trade off so closely that a sweep of a dozen levels does not tell them apart.
+    n and C trade off so closely that a sweep of a dozen levels cannot distinguish them.
     """
     return [
         *(Candidate(n, link_gbps) for n in sorted(EXPONENTS.values())),

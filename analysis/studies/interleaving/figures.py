@@ -45,15 +45,15 @@ Marks = Mapping[str, JobMarks]
 """The ECN marks of one cell, by job."""
 
 
-def draw_first_iterations(courses: Sequence[Sequence[TrialTrace]], iterations: int = 3) -> Figure:
+def draw_first_iterations(trials_by_cell: Sequence[Sequence[TrialTrace]], iterations: int = 3) -> Figure:
     """Draw each job's bandwidth in the first iterations, by variant and link (HotNets'22, Figures 1b and 1c).
 
     Repetitions are thin lines, and the median repetition is a thick line.
     """
-    result, axes = new_panels(len(courses), 3.0)
-    colours = job_colours(_jobs([trials[0] for trials in courses]))
+    result, axes = new_panels(len(trials_by_cell), 3.0)
+    colours = job_colours(_jobs([trials[0] for trials in trials_by_cell]))
     top_gbps = 0.0
-    for place, (panel, trials) in enumerate(zip(axes, courses, strict=True)):
+    for place, (panel, trials) in enumerate(zip(axes, trials_by_cell, strict=True)):
         trace = median_trial(trials)
         until = max(spans[min(iterations, len(spans)) - 1, 1] for spans in trace.spans.values())
         panel.set_xlim(0, until)
@@ -69,7 +69,7 @@ def draw_first_iterations(courses: Sequence[Sequence[TrialTrace]], iterations: i
         draw_level(panel, trace.capacity_gbps, trace.describe_capacity())
         panel.set_title(trace.name)
         # Names of transports that are too long for a panel are in the section Provenance.
-        if len(trace.name + trace.cell.transports) <= LETTERS / min(len(courses), ROW):
+        if len(trace.name + trace.cell.transports) <= LETTERS / min(len(trials_by_cell), ROW):
             draw_word_key(panel, {trace.cell.transports: SOFT}, weight="normal")
         panel.set_xlabel("ms since the start")
         if place % ROW == 0:

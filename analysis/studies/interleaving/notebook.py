@@ -36,9 +36,9 @@ results = stored_or_new(run)
 assert isinstance(results, Results)
 cells = by_group(cells_of(run), lambda cell: cell.id)
 together = {group: sharing_cells(own) for group, own in cells.items()}
-courses = {group: read_traces(run, own) for group, own in together.items()}
-traces = {group: [trace for trials in own for trace in trials] for group, own in courses.items()}
-typical = {group: [median_trial(each) for each in own] for group, own in courses.items()}
+trials_by_cell = {group: read_traces(run, own) for group, own in together.items()}
+traces = {group: [trace for trials in own for trace in trials] for group, own in trials_by_cell.items()}
+typical = {group: [median_trial(each) for each in own] for group, own in trials_by_cell.items()}
 marks = {group: marks_of_cells(run, own) for group, own in cells.items()}
 found = by_group(results.cells, lambda cell: cell.id)
 jobs = " and ".join(jobs_of(cell for own in together.values() for cell in own))
@@ -102,7 +102,7 @@ draw(
     "repetition that took neither longest nor shortest; thin: the others. Shaded: the first time that all jobs send in "
     "the former, with each one's mean then, over all repetitions. Compare HotNets'22, Figures 1b, 1c.",
     f"Bandwidth of {jobs} over the first three iterations, by variant",
-    courses,
+    trials_by_cell,
 )
 
 # %% [markdown]

@@ -35,15 +35,15 @@ class ShownCell(NamedTuple):
 
     name: str
     cell: CellTrials
-    courses: Sequence[Spans]
+    trial_spans: Sequence[Spans]
     theory: Sequence[tuple[Mapping[str, Array], Mapping[str, Array]]]
 
 
 def prepare_cell(name: str, cell: CellTrials, found: Mapping[str, Spans]) -> ShownCell:
     """Return a cell with its spans in the flow-level model, started as each trial was; a job alone has none."""
-    courses = [found[trial] for trial in cell.trials if trial in found]
-    played = [simulate_from_spans(cell.spec, spans) for spans in courses] if cell.spec.has_concurrent_jobs else []
-    return ShownCell(name, cell, courses, [each for each in played if each])
+    trial_spans = [found[trial] for trial in cell.trials if trial in found]
+    played = [simulate_from_spans(cell.spec, spans) for spans in trial_spans] if cell.spec.has_concurrent_jobs else []
+    return ShownCell(name, cell, trial_spans, [each for each in played if each])
 
 
 def draw_over_iterations(cells: Sequence[ShownCell], colours: Mapping[str, str]) -> Figure:
@@ -59,14 +59,14 @@ def draw_over_iterations(cells: Sequence[ShownCell], colours: Mapping[str, str])
         _draw(panel, lines, colours)
         panel.set_title(f"{job}: iteration time, ms")
     for panel, job in zip(axes[len(jobs) :], jobs[1:], strict=True):
-        meeting = [each for each in cells if each.cell.spec.has_concurrent_jobs and job in each.cell.times]
+        concurrent = [each for each in cells if each.cell.spec.has_concurrent_jobs and job in each.cell.times]
         lines = [
             PanelLine(
                 each.name,
-                [compute_offsets(spans)[job] for spans in each.courses],
+                [compute_offsets(spans)[job] for spans in each.trial_spans],
                 [compute_offsets(own)[job] for own, _ in each.theory],
             )
-            for each in meeting
+            for each in concurrent
         ]
         _draw(panel, lines, colours)
         panel.set_ylim(bottom=0)

@@ -134,8 +134,8 @@ page.concatenate(learning) if learning else None
 # %%
 def links_used(some: list[figures.ShownCell]) -> page.Html:
     """Return HTML with a figure for each link that jobs of these cells share."""
-    meeting = [each.cell for each in some if each.cell.spec.has_concurrent_jobs and each.cell.trials]
-    shown = [median_trial(each) for each in read_traces(run, meeting)]
+    concurrent = [each.cell for each in some if each.cell.spec.has_concurrent_jobs and each.cell.trials]
+    shown = [median_trial(each) for each in read_traces(run, concurrent)]
     by_link: dict[str, list[TrialTrace]] = {}
     for trace in shown:
         by_link.setdefault(trace.link.name, []).append(trace)

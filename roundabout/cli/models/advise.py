@@ -105,7 +105,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     if page:
         write_text(page, advice_tables.render_page(found, source))
     if check:
-        met = [met for each in found.placements for met in each.meetings] if placements else found.pairs
+        met = [met for each in found.placements for met in each.job_groups] if placements else found.pairs
         _write_check(check, Run.open(source, runs), observed, met)
     written = {"page": page, "check": check and f"roundabout run {check}"}
     show_advice(
@@ -145,11 +145,11 @@ def _is_run(source: str) -> bool:
     return not (source.startswith(("http://", "https://")) or path.suffix.lower() in TABLES or path.is_file())
 
 
-def _write_check(path: Path, run: Run, jobs: "Sequence[ObservedJob]", meetings: "Sequence[JobGroup]") -> None:
+def _write_check(path: Path, run: Run, jobs: "Sequence[ObservedJob]", groups: "Sequence[JobGroup]") -> None:
     """Write the experiment that checks the advice."""
     from analysis.advice import advice_check  # noqa: PLC0415
 
-    document = advice_check.experiment(path.stem, run, jobs, meetings)
+    document = advice_check.experiment(path.stem, run, jobs, groups)
     write_text(path, dump(document, width=118))
     load_checked_experiment(str(path))
 

@@ -56,9 +56,9 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 
     document = read_identification(name)
     candidates = propose_candidates(document, document.points if points is None else points, seed)
-    with show_part(f"playing {len(candidates)} candidates") as told:
+    with show_part(f"playing {len(candidates)} candidates") as progress:
         observations = found.observe_all(
-            document, candidates, jobs, lambda played, _fitting: told(played / len(candidates))
+            document, candidates, jobs, lambda played, _fitting: progress(played / len(candidates))
         )
     record = found.identify(document, observations, seed)
     if as_json:

@@ -61,8 +61,8 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     if run:
         held.refuse_another(run, experiment)
     known, left_out = predictions.split_by_support(cells)
-    with show_part(f"playing {len(known)} cells") as told:
-        found = predictions.predict_cells(known, iterations, told)
+    with show_part(f"playing {len(known)} cells") as progress:
+        found = predictions.predict_cells(known, iterations, progress)
     rows = held.compare_predictions(found, run) if run else []
     if picture:
         save_picture(predictions.figure(found), picture)
@@ -96,8 +96,8 @@ def _predict_identified(  # noqa: PLR0913 - what the command was given
     known, left_out = predictions.split_by_support(experiment.cells)
     if not known:
         raise UsageError(f"{experiment.name}: found no trial in which jobs meet over DCQCN, expected one at least")
-    with show_part(f"playing {len(known)} cells with {len(accepted)} candidates") as told:
-        found = predictions.predict_figures(experiment, known, accepted, iterations, jobs, told)
+    with show_part(f"playing {len(known)} cells with {len(accepted)} candidates") as progress:
+        found = predictions.predict_figures(experiment, known, accepted, iterations, jobs, progress)
     if as_json:
         print(json.dumps([each.record() for each in found], indent=2))
         return

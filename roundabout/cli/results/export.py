@@ -46,7 +46,7 @@ def command(
 
 
 def _check_folder(csv: Path) -> None:
-    """Raise UsageError unless the folder is empty or new, because tables of two runs could not be told apart."""
+    """Raise UsageError unless the folder is empty or new, because tables of two runs could not be distinguished."""
     if os.path.lexists(csv) and not (csv.is_dir() and not any(csv.iterdir())):
         raise UsageError(
             f"--csv: '{csv}' exists, expected an empty folder or a new name", "nothing is overwritten: move it away"

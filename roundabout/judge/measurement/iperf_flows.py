@@ -106,25 +106,25 @@ def _read_client(client: "subprocess.Popen[str]", limit_s: float) -> dict[str, A
     except subprocess.TimeoutExpired:
         raise StuckError(f"found flows that did not end within {limit_s:.0f} s, expected iperf3 to") from None
     try:
-        told: dict[str, Any] = json.loads(out)
+        reports: dict[str, Any] = json.loads(out)
     except ValueError:
         raise RoundaboutError(f"iperf3: {errors.strip() or out.strip()}") from None
-    if "error" in told:
-        raise RoundaboutError(f"iperf3: {told['error']}")
-    return told
+    if "error" in reports:
+        raise RoundaboutError(f"iperf3: {reports['error']}")
+    return reports
 
 
-def _flows(told: Sequence[dict[str, Any]], lasts_s: float) -> FlowResults:
-    ends = [stream for each in told for stream in each["end"]["streams"]]
-    courses = [[one for one in each["intervals"] if not one["sum"]["omitted"]] for each in told]
-    intervals = [stream for course in courses for one in course for stream in one["streams"]]
-    sums = zip(*([one["sum"]["bits_per_second"] / 1e9 for one in course] for course in courses), strict=False)
+def _flows(reports: Sequence[dict[str, Any]], lasts_s: float) -> FlowResults:
+    ends = [stream for each in reports for stream in each["end"]["streams"]]
+    intervals_by_client = [[one for one in each["intervals"] if not one["sum"]["omitted"]] for each in reports]
+    intervals = [stream for own in intervals_by_client for one in own for stream in one["streams"]]
+    sums = zip(*([one["sum"]["bits_per_second"] / 1e9 for one in own] for own in intervals_by_client), strict=False)
     sockets: dict[tuple[int, int], list[float]] = {}
-    for number, course in enumerate(courses):
-        for one in course:
+    for number, own in enumerate(intervals_by_client):
+        for one in own:
             for stream in one["streams"]:
                 sockets.setdefault((number, stream["socket"]), []).append(stream.get("snd_cwnd", 0) / 1e3)
-    used = [each["end"]["cpu_utilization_percent"] for each in told]
+    used = [each["end"]["cpu_utilization_percent"] for each in reports]
     round_trips = [stream["rtt"] / 1e3 for stream in intervals if stream.get("rtt")]
     return FlowResults(
         gbps=tuple(stream["receiver"]["bits_per_second"] / 1e9 for stream in ends),

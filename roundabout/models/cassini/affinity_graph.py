@@ -115,9 +115,9 @@ def _adjacency(links: Mapping[str, Collection[str]]) -> dict[_Vertex, list[_Vert
 def _close_loop(one: _Vertex, other: _Vertex, parents: Mapping[_Vertex, _Vertex | None]) -> tuple[str, ...]:
     """Return the loop that an edge between two vertices of one search tree closes."""
     ways = [_path_to_root(vertex, parents) for vertex in (one, other)]
-    meeting = next(vertex for vertex in ways[0] if vertex in ways[1])
-    up, down = (way[: way.index(meeting)] for way in ways)
-    around = [*up, meeting, *reversed(down)]
+    junction = next(vertex for vertex in ways[0] if vertex in ways[1])
+    up, down = (way[: way.index(junction)] for way in ways)
+    around = [*up, junction, *reversed(down)]
     if around[0].is_link:
         around = [*around[1:], around[0]]
     return tuple(vertex.name for vertex in around)

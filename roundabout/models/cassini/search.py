@@ -246,7 +246,7 @@ class _Search:
         if rest:
             others = over + other.rotate(np.arange(other.rotations))
             self.left -= others.size
-            meeting = bounds - excess - _excess(others) + _excess(over)
+            overlap = bounds - excess - _excess(others) + _excess(over)
         for job in rest:
             alone, beside_ones, beside_others = (
                 job.excess_by_rotation(over[None]),
@@ -257,7 +257,7 @@ class _Search:
             for first, second in _batches(np.argwhere(bounds + adds < self.below), job.rotations):
                 beside_one, beside_other = beside_ones[first], beside_others[second]
                 both = beside_one + beside_other
-                both -= alone + meeting[first, second, None]
+                both -= alone + overlap[first, second, None]
                 np.maximum(both, beside_one, out=both)
                 np.maximum(both, beside_other, out=both)
                 adds[first, second] = both.min(axis=1)

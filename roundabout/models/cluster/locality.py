@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The nearness of workers that a scheduler distinguishes.
 
-Schedulers differ in what they know of a network. In the interleaving thesis (section 4.4.2) Themis has one slowdown
+Schedulers differ in their knowledge of a network. In the interleaving thesis (section 4.4.2) Themis has one slowdown
 within a rack and one across racks. Pollux's allocations are GPUs by server (OSDI 2021, section 4.2).
 """
 

@@ -195,10 +195,10 @@ class SwapSearch:
         return sum(_largest(excess, circles) for circles in crossed.values())
 
     def _excess_of(self, link: str, circles: Iterable[Circle]) -> float:
-        meeting = tuple(circles)
-        if len(meeting) < 2:
+        demands = tuple(circles)
+        if len(demands) < 2:
             return 0.0
-        return 1 - random_score(meeting, self._ground.capacity_gbps[link])
+        return 1 - random_score(demands, self._ground.capacity_gbps[link])
 
 
 def _largest(excess: Mapping[str, float], links: Iterable[str]) -> float:

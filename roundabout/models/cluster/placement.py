@@ -58,19 +58,19 @@ class HostTree:
         self.hosts: list[str] = []
         rooms: list[Subtree] = []
 
-        def visit(node: str, above: str | None, way: tuple[str, ...]) -> int:
+        def height_of(node: str, above: str | None, way: tuple[str, ...]) -> int:
             begin, height = len(self.hosts), 0
             if node in known:
                 self.hosts.append(node)
                 self.ways[node] = way
             else:
                 below = {other: link for other, link in near[node].items() if other != above}
-                height = 1 + max((visit(other, node, (link, *way)) for other, link in below.items()), default=0)
+                height = 1 + max((height_of(other, node, (link, *way)) for other, link in below.items()), default=0)
             rooms.append(Subtree(begin, len(self.hosts), height))
             return height
 
         if topology.is_tree:
-            visit(_find_root(near), None, ())
+            height_of(_find_root(near), None, ())
         else:
             self.hosts, rooms = _order_by_levels(near, topology.hosts)
         self.at = {host: place for place, host in enumerate(self.hosts)}
@@ -266,7 +266,7 @@ def host_tree_of(topology: Topology) -> HostTree:
 
 
 def check_cluster(state: State) -> HostTree:
-    """Return the tree of a cluster. Raises SchedulingError if a job asks for more GPUs than the cluster has."""
+    """Return the tree of a cluster. Raises SchedulingError if a job needs more GPUs than the cluster has."""
     ground = host_tree_of(state.topology)
     for job in state.jobs:
         if job.request.workers > ground.gpus:

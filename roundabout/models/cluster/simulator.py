@@ -143,7 +143,7 @@ class _Simulation:
                 yield at_s
 
     def _event_at(self, ended: Sequence[str]) -> tuple[Why, str | None]:
-        """Return the reason to ask the scheduler now, and the job that it is about, the first of several."""
+        """Return the reason to call the scheduler now, and the job that it is about, the first of several."""
         now_s = self.now_s + SAME_S
         gone = [
             name for name, job_state in self.here.items() if job_state.allocation and job_state.allocation.name in ended
@@ -184,7 +184,7 @@ class _Simulation:
         self._grant_leases(self.here)
 
     def _grant_leases(self, names: Collection[str]) -> None:
-        """Ask the scheduler for a lease of each of these jobs that is placed and has none, or whose lease ended."""
+        """Request a lease for each of these jobs that is placed and has none, or whose lease ended."""
         state = self._state()
         placed = [each for each in state.jobs if each.placement and each.request.name in names]
         for each in placed:

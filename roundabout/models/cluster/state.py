@@ -21,7 +21,7 @@ Placements = Mapping[str, Placement]
 
 @dataclass(frozen=True)
 class Request:
-    """A job of a trace: its model in models.yaml, and the workers that it asks for, each with one GPU."""
+    """A job of a trace: its model in models.yaml, and the workers that it requests, each with one GPU."""
 
     name: str
     model: str

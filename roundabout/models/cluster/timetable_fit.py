@@ -75,7 +75,7 @@ def mean_iterations_ms(
 ) -> dict[str, float]:
     """Return each job's mean iteration time in the second half of the played time, ms; inf if it hardly gets a share.
 
-    While several jobs ask for more than a link, they get the share `congested` of it.
+    While several jobs need more than a link, they get the share `congested` of it.
     """
     carries = {_link_edge(place): gbps * BYTES_PER_MS_OF_GBPS for place, (_, gbps) in enumerate(links)}
     engine = Engine(ResidualCapacity.constant(carries), congested=congested)

@@ -66,7 +66,7 @@ def trace_requests(
 
     Raises:
         ModelError: a model is unknown.
-        TraceError: a job asks for more GPUs than there are, or there are no jobs.
+        TraceError: a job needs more GPUs than there are, or there are no jobs.
     """
     for model in trace.batches:
         find_model(model)
@@ -85,7 +85,7 @@ def trace_requests(
 
 
 def initial_placements(trace: Trace, requests: Sequence[Request], topology: Topology, seed: int) -> Placements:
-    """Return the GPUs that the jobs at the start have before the scheduler is asked; none unless the state says so.
+    """Return the GPUs that the jobs at the start have before the scheduler is called; none unless the state says so.
 
     The seed draws them from all GPUs, so that the free GPUs and each job's are spread over the cluster, as arrivals and
     departures leave them. A job that no GPUs are left for waits.

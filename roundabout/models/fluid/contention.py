@@ -2,8 +2,8 @@
 """Groups of jobs that can slow each other down, without the streams that nothing can slow down.
 
 A large fabric has thousands of streams, most of which never meet more than their links carry. Streams that cross common
-links, directly or by way of others, are a set. A set is contended if a link of it could be asked for more than it
-carries. Streams of other sets are never delayed, so they cross no link here. Jobs of one contended set are a group.
+links, directly or by way of others, are a set. A set is contended if the demand on a link of it could exceed its
+capacity. Streams of other sets are never delayed, so they cross no link here. Jobs of one contended set are a group.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -51,7 +51,7 @@ def _stream_sets(jobs: Iterable[FluidJob]) -> DisjointSets:
 
 
 def _demands(jobs: Iterable[FluidJob]) -> dict[Direction, float]:
-    """Return an upper bound of the rate that undelayed streams ask of each link, bytes/ms.
+    """Return an upper bound of the rate that undelayed streams demand from each link, bytes/ms.
 
     All workers of a job with one worker are in one phase at a time; those of other jobs may be in several.
     """

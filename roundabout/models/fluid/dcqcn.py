@@ -3,7 +3,7 @@
 
 The model is that of SIGCOMM'15, section 5, as CoNEXT'16 has it for each flow by itself (its section 3.1): rates,
 targets, alpha and the queue are continuous, and a CNP or an increase counts by its expected frequency. Parameters mean
-what they mean in transports/dcqcn, which asks for four things that the papers omit:
+what they mean in transports/dcqcn, which defines four things that the papers omit:
 
 - After a CNP there is none for `cnp_gap_us`, whatever is marked; only then the next marked packet makes one. Times
   between CNPs are the gap and an exponential wait.

@@ -43,7 +43,7 @@ FUNCTIONS = {
 class Engine:
     """A cluster in simulated time, in which jobs start and end while others run.
 
-    `left` is the residual capacity of links' directions. While several streams ask for more, they get the share
+    `left` is the residual capacity of links' directions. While several streams need more, they get the share
     `congested` of it. With `sample_ms` the bytes that links have carried are recorded at this interval.
 
     Raises:
@@ -152,7 +152,7 @@ def steady_iteration_times(
 
 
 class EndlessJobs:
-    """Jobs that all run forever, simulated as far as their iterations are asked for."""
+    """Jobs that all run forever, simulated as far as their iterations are requested."""
 
     def __init__(self, jobs: Sequence[FluidJob], capacity: Mapping[Direction, float]) -> None:
         endless = [replace(job, iterations=None, departs_ms=None) for job in jobs]

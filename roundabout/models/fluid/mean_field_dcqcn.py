@@ -131,12 +131,12 @@ def compute_scenarios(
     iterations: int = 12,
     step_us: float = STEP_US,
     feedback_us: float = FEEDBACK_US,
-    told: ProgressCallback = ignore_progress,
+    progress: ProgressCallback = ignore_progress,
 ) -> list[SharedLinkScenario]:
     """Compute trials of equally many jobs until every job has completed `iterations`, or iterations no longer change.
 
     All trials are computed at once, and take as long as the slowest. An iteration of 400 ms has 40,000 steps, each of
-    some 0.1 ms of CPU, however few trials there are. `told` is called repeatedly with the finished share. Raises
+    some 0.1 ms of CPU, however few trials there are. `progress` is called repeatedly with the finished share. Raises
     ScenarioError if a trial's jobs do not first compute and then send, over DCQCN, on the bottleneck, or if there are
     no marking thresholds.
     """
@@ -149,7 +149,7 @@ def compute_scenarios(
     while not play.is_over:
         play.step()
         if play.steps % PROGRESS_STEPS == 0:
-            told(play.part_done)
+            progress(play.part_done)
     return [play.scenario(place, each) for place, each in enumerate(names)]
 
 
@@ -278,9 +278,9 @@ class MeanFieldIntegration:
         self.queued += some * self.queue
         self.queued_us += some
         if not self.met.all():
-            meeting = self.sending.all(axis=0) & ~self.met
-            self.first += sent * meeting
-            self.first_us += us * meeting
+            overlapping = self.sending.all(axis=0) & ~self.met
+            self.first += sent * overlapping
+            self.first_us += us * overlapping
 
     def scenario(self, trial: int, names: Sequence[str]) -> SharedLinkScenario:
         """Return the result of one trial."""

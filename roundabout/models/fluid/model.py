@@ -67,7 +67,7 @@ def iteration_times(
     """Return the times, ms, of every job's iterations until each job has completed `iterations`.
 
     Faster jobs continue meanwhile, so lists can be longer than `iterations`; ends of jobs are ignored. An iteration
-    lasts as long as its slowest worker's. While several streams ask for more, a link carries only the share `congested`
+    lasts as long as its slowest worker's. While several streams need more, a link carries only the share `congested`
     of its capacity; a share below 1 models congestion control that leaves capacity unused.
     """
     runs = [_RunningJob(merge_workers(job)) for job in jobs]
@@ -213,7 +213,7 @@ class _SentBytes:
     def weight(self, more: float = 0.0) -> float:
         """Return the weight once so many more bytes are sent.
 
-        An integration step that is too long may ask for fewer bytes than none, or for more than all.
+        An integration step that is too long may evaluate fewer bytes than none, or more than all.
         """
         if self.job.factor is None:
             return self.job.weight

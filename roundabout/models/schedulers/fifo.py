@@ -16,7 +16,7 @@ def scheduler(known: JobKnowledge) -> "Fifo":
 class Fifo:
     """A scheduler whose jobs start in order of arrival with all requested workers packed, and stay to the end.
 
-    A job that does not fit is passed by those that do, as batch systems backfill without knowing durations.
+    A job that does not fit is passed by those that do, as batch systems backfill without information about durations.
     """
 
     dedicated = False

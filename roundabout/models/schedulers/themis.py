@@ -157,7 +157,7 @@ class _Bidder:
 
     @property
     def fairness(self) -> float:
-        """Return rho with all the GPUs that it asks for."""
+        """Return rho with all the GPUs that it requests."""
         return self.rho(self.job.request.workers)
 
     def best(self, has: int, free: int) -> _Bid | None:

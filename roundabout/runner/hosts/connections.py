@@ -47,13 +47,13 @@ class Channel(Protocol):
         """Block until the program prints to stdout, and return the bytes. Return empty bytes at the end of stdout."""
 
     def write(self, data: bytes) -> None:
-        """Write all of `data` to the program's stdin. If the program ended, `result` tells why.
+        """Write all of `data` to the program's stdin. If the program ended, `result` raises the reason.
 
         Raises LostHostError.
         """
 
     def close_stdin(self) -> None:
-        """Close the program's stdin, which tells it to end."""
+        """Close the program's stdin, which makes it end."""
 
     def result(self) -> tuple[int | None, str]:
         """Return the exit status (None if the connection broke) and stderr. Call it after the end of stdout."""
@@ -170,7 +170,7 @@ class SshChannel:
         return self._session.recv(CHUNK_BYTES)
 
     def write(self, data: bytes) -> None:
-        """Write all of `data` to the program's stdin. If the program ended, `result` tells why.
+        """Write all of `data` to the program's stdin. If the program ended, `result` raises the reason.
 
         Raises LostHostError.
         """
@@ -182,7 +182,7 @@ class SshChannel:
                 raise LostHostError(self._host, str(error) or "the connection broke") from error
 
     def close_stdin(self) -> None:
-        """Close the program's stdin, which tells it to end."""
+        """Close the program's stdin, which makes it end."""
         with suppress(*BROKEN):  # it may be gone already, which is what was wanted
             self._session.shutdown_write()
 
@@ -256,7 +256,7 @@ class LocalChannel:
             pass  # it ended: its exit status says why
 
     def close_stdin(self) -> None:
-        """Close the program's stdin, which tells it to end."""
+        """Close the program's stdin, which makes it end."""
         assert self._process.stdin is not None
         self._process.stdin.close()
 

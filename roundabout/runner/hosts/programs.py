@@ -120,7 +120,7 @@ class Program:
         self._channel.write(f"{line}\n".encode())
 
     def close_stdin(self) -> None:
-        """Close the program's stdin, which tells it to end."""
+        """Close the program's stdin, which makes it end."""
         self._channel.close_stdin()
 
     def finish(self, timeout_s: float = 5.0) -> None:

@@ -94,7 +94,7 @@ class RunningCapture:
             self._began = self._read_line()
 
     def end(self) -> None:
-        """Tell the capture to stop, without waiting for its end."""
+        """Stop the capture, without waiting for its end."""
         self._channel.close_stdin()
 
     def fetch(self, folder: Path) -> HostCapture:

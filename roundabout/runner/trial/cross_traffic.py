@@ -245,15 +245,15 @@ class _StartingProgram:
 
     def ready(self) -> None:
         """Wait for the program's report. Raises CrossTrafficError, LostHostError."""
-        who = f"cross traffic: {self.program.name} on {self.program.host}"
+        label = f"cross traffic: {self.program.name} on {self.program.host}"
         try:
             if take_within(self._ready, time_slices(READY_TIMEOUT_S)):
                 return
         except Empty:
-            raise CrossTrafficError(f"{who} was not ready after {READY_TIMEOUT_S} s") from None
+            raise CrossTrafficError(f"{label} was not ready after {READY_TIMEOUT_S} s") from None
         if self.program.status is None:
             raise LostHostError(self.program.host, f"the connection broke while {self.program.name} was started")
-        raise CrossTrafficError(f"{who} did not start: {self.program.describe_end()}")
+        raise CrossTrafficError(f"{label} did not start: {self.program.describe_end()}")
 
     def _take(self, _program: Program, line: str | None) -> None:
         if line is None or line.startswith('{"event":"ready"'):

@@ -129,7 +129,7 @@ def worker_ports(spec: TrialSpec, name: str) -> list[int]:
 def source_ports(spec: TrialSpec, name: str) -> list[int]:
     """Return the source port of the first flow of each worker of the job `name`, by rank.
 
-    A worker's flow of number n to any peer has the n-th port from there. Receivers' ports tell the flows of jobs apart.
+    A worker's flow of number n to any peer has the n-th port from there. Receivers' ports separate the flows of jobs.
     """
     job = spec.jobs[name]
     ports = job.flows * job.channels

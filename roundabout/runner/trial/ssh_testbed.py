@@ -153,7 +153,7 @@ class SshTestbed:
         return Outcome(found, [*wrong, *biased], record, lost=measured.lost_host, disturbed=disturbed)
 
     def _note_routes(self, found: Sequence[FoundRoute]) -> None:
-        """Tell the user once of routes that differ from the plan or are not known."""
+        """Warn once about routes that differ from the plan or are not known."""
         if not self._has_noted_routes and (notice := describe_differences(found)):
             self._context.observer.notice(notice)
             self._has_noted_routes = True

@@ -215,7 +215,7 @@ def check_demand(merged: Merged, spec: TrialSpec) -> None:
 
 
 def check_transports(document: Document, cells: Sequence[Cell]) -> None:
-    """Raise SpecError if two transports of the same name have different sources. A kernel knows only the name."""
+    """Raise SpecError if two transports of the same name have different sources, because a kernel has one of a name."""
     files: dict[str, str | None] = {}
     for cell in cells:
         for user in cell.spec.users:

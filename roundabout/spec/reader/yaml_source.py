@@ -65,7 +65,7 @@ class Content:
     """The content of a file, of any type, with the places of its values for error messages."""
 
     def __init__(self, file: str, root: Any, mark: Mark | None = None) -> None:
-        """Take the value `root` of `file`, which stands at `mark` unless `root` knows its own place."""
+        """Take the value `root` of `file`, which stands at `mark` unless `root` has its own place."""
         self.file = file
         self.root = root
         self.mark: Mark | None = getattr(root, "mark", mark)

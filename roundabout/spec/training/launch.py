@@ -30,7 +30,7 @@ def launch_prefix(launch: Launch, python: str, program: str, task: Task) -> tupl
     if launch == "torchrun":
         workers = task.job["workers"]
         nodes = (f"--nnodes={len(workers)}", f"--node_rank={task.rank}", "--nproc_per_node=1")
-        meeting = (f"--master_addr={workers[0]['address']}", f"--master_port={workers[0]['port']}")
+        rendezvous = (f"--master_addr={workers[0]['address']}", f"--master_port={workers[0]['port']}")
         torchrun = str(task.programs / "bin" / "torchrun.py")
-        return (python, torchrun, *nodes, *meeting, f"--monitor_interval={WATCHED_S}", program)
+        return (python, torchrun, *nodes, *rendezvous, f"--monitor_interval={WATCHED_S}", program)
     return (python, program)

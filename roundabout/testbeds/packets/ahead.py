@@ -31,7 +31,7 @@ class TrialsAhead:
 
     @contextmanager
     def computing(self, trials: Sequence[PlannedTrial]) -> Iterator[None]:
-        """Compute these trials ahead while the context lasts; at its end, drop what was not asked for."""
+        """Compute these trials ahead while the context lasts; at its end, drop unused results."""
         self._left, self._begun = deque(trials), {}
         self._stop.clear()
         with ThreadPoolExecutor(self.processors, "packets-ahead") as pool:

@@ -158,7 +158,7 @@ class Rack(Scaling):
                 )
 
     def echo_times(self) -> EchoTimes:
-        """Return zero: switches do not tell when they mark."""
+        """Return zero: switches do not report the times of marks."""
         return EchoTimes()
 
     def read_back(self, trial: TrialSpec) -> list[str]:  # noqa: ARG002 - no host is read

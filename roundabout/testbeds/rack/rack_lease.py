@@ -3,11 +3,11 @@
 
 Leases are locks on files of one machine, which every user's inventory names. Only root can open the files. A program on
 that machine, the holder, keeps the locks while it receives messages from the owner. The locks end with the owner's
-connection or after a time without messages. The holder answers each message, so that the owner knows the lease's state.
+connection or after a time without messages. The holder answers each message, so that the owner has the lease's state.
 
 The owner may be stopped or disconnected while its programs on hosts continue. Therefore each host has a guard. After
-each answer of the holder, the owner tells the guards how long the lease lasts at least. When this time has passed, the
-guard breaks the host's connection.
+each answer of the holder, the owner sends the guards the least remaining time of the lease. When this time has passed,
+the guard breaks the host's connection.
 """
 
 from collections.abc import Iterable

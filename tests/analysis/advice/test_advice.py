@@ -378,7 +378,7 @@ def test_placements_are_ranked_and_what_is_left_out_says_why():
     jobs = [replace(job, job=name) for name, job in (("a", heavy), ("b", twin), ("c", twin))]
     found = advise(jobs, GBPS, partitions(jobs, 2)).placements
     assert found[0].name == "a | b c"
-    assert found[0].meetings[0].verdict is Verdict.SHIFT
+    assert found[0].job_groups[0].verdict is Verdict.SHIFT
     assert found[0].score > found[1].score >= found[-1].score
 
 

@@ -236,7 +236,7 @@ class Passes:
         }
 
     def _clock_mhz(self):
-        """Return the GPU's clock while it works, MHz; None if PyTorch cannot tell."""
+        """Return the GPU's clock while it works, MHz; None if PyTorch does not report it."""
         try:
             return self._torch.cuda.clock_rate()
         except Exception:  # noqa: BLE001 - of several libraries, and no reason to lose a measurement
@@ -309,7 +309,7 @@ def measure_fitting(torch, case, precision, asked):
 
 
 def smi():
-    """Return what nvidia-smi tells of the first GPU; None without it."""
+    """Return nvidia-smi's report on the first GPU; None without it."""
     command = ["nvidia-smi", "--id=0", f"--query-gpu={','.join(SMI_FIELDS.values())}", "--format=csv,noheader,nounits"]
     try:
         told = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=20).stdout.decode()
@@ -373,7 +373,7 @@ def options():
 
 
 def main():
-    """Measure what the command line asks for, and return the exit status: 0 if anything was measured."""
+    """Measure what the command line requests, and return the exit status: 0 if anything was measured."""
     begin_s = time.monotonic()
     asked = options().parse_args()
     import torch  # noqa: PLC0415 - `--help` needs none

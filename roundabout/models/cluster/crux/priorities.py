@@ -139,10 +139,12 @@ def _iterations_ms(first: Circle, second: Circle, gbps: float) -> tuple[float, f
     return fmean(each["first"] for each in means), fmean(each["second"] for each in means)
 
 
-def _contention(order: Mapping[str, float], meetings: Mapping[JobDemands, float]) -> list[Edge]:
+def _contention(order: Mapping[str, float], shared_links: Mapping[JobDemands, float]) -> list[Edge]:
     """Return pairs of jobs, the one of higher priority first, that share a link without room for all its demands.
 
-    `order` has the jobs in falling order of priority, and `meetings` the demands on shared links with payload rates.
+    `order` has the jobs in falling order of priority, and `shared_links` the payload rates of shared links by demands.
     """
-    crowded = [{circle.job for circle in meeting} for meeting, gbps in meetings.items() if peak_gbps(meeting) > gbps]
+    crowded = [
+        {circle.job for circle in demands} for demands, gbps in shared_links.items() if peak_gbps(demands) > gbps
+    ]
     return [pair for pair in combinations(order, 2) if any(company.issuperset(pair) for company in crowded)]

@@ -62,8 +62,8 @@ def with_foresight(decide: SchedulerPolicy, known: JobKnowledge) -> SchedulerPol
 
 
 def _timetables(plan: PlacementDecision, state: State, known: JobKnowledge) -> dict[str, Timetable]:
-    meetings = demand_finder(plan, state, known).shared_links(plan.placements)
-    return PlacementScore(meetings).timetables(THRESHOLD)
+    shared_links = demand_finder(plan, state, known).shared_links(plan.placements)
+    return PlacementScore(shared_links).timetables(THRESHOLD)
 
 
 class PathSearch:

@@ -91,6 +91,6 @@ def probe_routes(connection: Connection, host: Host, probes: Sequence[FlowProbe]
 
 
 def probe_request(probe: FlowProbe) -> dict[str, str | int | None]:
-    """Return a flow as route_probe.py takes it. Only as many routers are asked as there are switches on the way."""
+    """Return a flow as route_probe.py takes it. Only as many routers are probed as the route has switches."""
     names = ("source", "source_port", "destination", "destination_port")
     return {**{name: getattr(probe, name) for name in names}, "hops": len(probe.planned_switches)}

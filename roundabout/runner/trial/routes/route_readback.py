@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes of a trial's flows as routers' answers tell them, beside the planned ones."""
+"""Routes of a trial's flows from routers' answers, beside the planned ones."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -90,7 +90,7 @@ def _describe_gaps(
 
 
 def describe_differences(found: Sequence[FoundRoute]) -> str | None:
-    """Return what a user must know of routes that differ from the plan or are not known, or None if all are planned."""
+    """Return a notice about routes that differ from the plan or are not known, or None if all are planned."""
     other = [route for route in found if route.as_planned is False]
     unknown = [route for route in found if route.as_planned is None]
     parts = []

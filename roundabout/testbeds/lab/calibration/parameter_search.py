@@ -32,7 +32,7 @@ class ParameterSearch:
     done: list[Candidate] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Candidate]:
-        """Yield one candidate after the other. Set its `misfit` before asking for the next."""
+        """Yield one candidate after the other. Set its `misfit` before the next one."""
         yield self._note(Candidate("kept", self.ranges.place(self.kept), self.kept))
         samples = min(self.tries // 2, self.tries - 1)
         for number, point in enumerate(
