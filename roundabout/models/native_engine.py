@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loader of the engines that are written in C++ and built as shared libraries.
 
-A library's functions have C's calling convention and names `ENGINE_NAME`, such as `fluid_run`.
+A library's functions have C's calling convention, and names that begin with the engine's: fluid_run, for example.
 """
 
 import ctypes

@@ -76,7 +76,7 @@ class NewRun:
 
 
 class ExistingRun:
-    """A run that exists on disk. With `reference`, attempts are stored beside the committed ones."""
+    """A run that exists on disk. With `is_reference`, attempts are stored beside the committed ones."""
 
     def __init__(self, run: Run, *, is_reference: bool = False) -> None:
         self._run, self._is_reference = run, is_reference

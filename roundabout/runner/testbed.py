@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The interface between testbeds and the runner: a testbed executes trials and returns tables.
 
-A kind of testbed is a folder of roundabout/testbeds. The function `create_provider(where)` of its module `provider`
+A kind of testbed is a folder of roundabout/testbeds. The function `create_provider(where)` of its module provider.py
 returns a TestbedProvider.
 """
 

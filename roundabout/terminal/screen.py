@@ -14,7 +14,7 @@ from roundabout.core.errors import in_one_line
 class Screen(Console):
     """A rich console that prints strings literally, because names from files may look like rich's markup.
 
-    Styled output must be passed as `Text`.
+    Styled output must be passed as `rich.text.Text`.
     """
 
     def __init__(self, **options: Any) -> None:

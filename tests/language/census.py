@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.language import texts
+from tests.language.docstring_names import unknown_names
 from tests.language.texts import Text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -101,6 +102,8 @@ def tracked_files() -> list[str]:
 def _text_findings(files: list[str]) -> Iterator[Finding]:
     trees = {file: ast.parse((ROOT / file).read_text()) for file in files if file.endswith(".py")}
     errors = texts.error_classes(trees.values())
+    for file, text in unknown_names(trees):
+        yield Finding("name", file, *text)
     for file in files:
         if file in trees:
             for text in texts.docstrings(trees[file]):

@@ -6,6 +6,7 @@ import ast
 import pytest
 
 from tests.language import texts
+from tests.language.docstring_names import unknown_names
 
 pytestmark = pytest.mark.unit
 
@@ -70,3 +71,15 @@ def test_paragraphs_of_a_page_are_read_without_code():
 def test_only_markdown_cells_of_a_notebook_are_read():
     source = "# %% [markdown]\n# ## Title\n#\n# Text.\n\n# %%\n# no text\nrun = 1\n"
     assert [text.words for text in texts.notebook_cells(source)] == ["Title", "Text."]
+
+
+def test_a_name_in_a_docstring_must_be_in_its_module_or_one_that_it_imports():
+    source = """def run(path):
+    '''Run `path` by `other.gone`, `LIMIT`, `helper` or `gone`, and `report` with `--gone`.'''
+    return json["report"]
+"""
+    trees = {
+        "pkg/one.py": ast.parse("from pkg.two import helper\n" + source.replace("\\", "")),
+        "pkg/two.py": ast.parse("LIMIT = 3\n\ndef helper(): return LIMIT\n"),
+    }
+    assert [(file, text.words) for file, text in unknown_names(trees)] == [("pkg/one.py", "gone")]

@@ -24,7 +24,7 @@ class InheritedDisturbance:
 
     @classmethod
     def of_inputs(cls, run: Run, inputs: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> "InheritedDisturbance":
-        """Return the disturbance of the trials in `inputs`, the field `given` of trial.json (job -> field -> input).
+        """Return the disturbance of the trials in `inputs`, the field "given" of trial.json (job -> field -> input).
 
         Raises StoreError if a trial's record cannot be read.
         """

@@ -86,7 +86,7 @@ def _cut_order(order: Sequence[str], weights: Mapping[Edge, float], levels: int)
 
 
 def _weights_inside(order: Sequence[str], weights: Mapping[Edge, float]) -> npt.NDArray[np.float64]:
-    """Return the weight of the edges between the jobs from place `row` to place `column`, which is excluded."""
+    """Return the weights of edges between the jobs from the row's place to the column's, which is excluded."""
     at = {job: place for place, job in enumerate(order)}
     own = np.zeros((len(order), len(order)))
     for (higher, lower), weight in weights.items():

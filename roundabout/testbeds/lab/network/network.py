@@ -44,7 +44,7 @@ def build(  # noqa: PLR0913 - what a lab is made of
 ) -> None:
     """Create bridges, veth pairs, queues and addresses inside the namespaces of the processes `pids`.
 
-    With several paths a switch has no bridge: its ports forward by routes (`switch_routes`).
+    With several paths a switch has no bridge: its ports forward by routes (forwarding/switch_routes.py).
 
     Raises:
         LabError: the kernel refused; the caller must remove the namespaces.
