@@ -117,9 +117,9 @@ def format_result(result: dict[str, Any]) -> Iterator[str]:
         yield f"{name:12} {_ratio(found, '.3f')} cubic's throughput, {found['median']:.2f} Gbit/s"
     cost = {name: found["median"] for name, found in result["per_megabyte"].items()}
     if cost.keys() >= {"dcqcn", UNPACED}:
-        told = ", ".join(f"{name} {cost[name]:.0f}" for name in (UNPACED, "cubic", "dcqcn"))
+        costs = ", ".join(f"{name} {cost[name]:.0f}" for name in (UNPACED, "cubic", "dcqcn"))
         pacing, whole = cost["cubic"] - cost[UNPACED], cost["dcqcn"] - cost[UNPACED]
-        yield f"pacing       {pacing:.0f} of the {whole:.0f} us per MB by which dcqcn exceeds cubic without ({told})"
+        yield f"pacing       {pacing:.0f} of the {whole:.0f} us per MB by which dcqcn exceeds cubic without ({costs})"
     yield f"asked are at most {LIMITS['cost']} times cubic's CPU, and at least {LIMITS['throughput']} of its throughput"
 
 

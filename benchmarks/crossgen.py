@@ -160,8 +160,8 @@ def pair() -> Iterator[tuple[str, str]]:
 def plan(file: str, gbps: float, seconds: float, *options: str) -> dict[str, Any]:
     """Plan a load into a file, and return its summary."""
     words = ["--load-gbps", gbps, "--duration-s", seconds, "--output", file, "--json"]
-    told: dict[str, Any] = json.loads(run(CROSSGEN, "plan", *map(str, words), *options))
-    return told
+    reported: dict[str, Any] = json.loads(run(CROSSGEN, "plan", *map(str, words), *options))
+    return reported
 
 
 def send(
@@ -213,13 +213,13 @@ def measure_plan(folder: str, _seconds: float, short: bool) -> dict[str, Any]:
     """Return time and memory of planning 10 million flows."""
     file = f"{folder}/many-flows.load"
     before = time.monotonic()
-    told = plan(file, 8 * 2_434_900 * 1e4 / 1e9, 1.1 if short else 1_000.1)
+    reported = plan(file, 8 * 2_434_900 * 1e4 / 1e9, 1.1 if short else 1_000.1)
     took_s = time.monotonic() - before
     os.unlink(file)
     memory_mb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024  # of the largest child so far
-    error = told["offered_gbps_standard_error"]
-    off = abs(told["offered_gbps"] - told["plan"]["asked_gbps"]) / error
-    return {"flows": told["flows"], "took_s": took_s, "memory_mb": memory_mb, "off_in_standard_errors": off}
+    error = reported["offered_gbps_standard_error"]
+    off = abs(reported["offered_gbps"] - reported["plan"]["asked_gbps"]) / error
+    return {"flows": reported["flows"], "took_s": took_s, "memory_mb": memory_mb, "off_in_standard_errors": off}
 
 
 def iperf3_gbps(sender: str, sink: str, parallel: int, seconds: float) -> float:
@@ -227,8 +227,8 @@ def iperf3_gbps(sender: str, sink: str, parallel: int, seconds: float) -> float:
     with subprocess.Popen(["ip", "netns", "exec", sink, "iperf3", "-s", "-1"], stdout=subprocess.DEVNULL):
         time.sleep(0.3)
         words = ["iperf3", "-c", SINK, "-t", str(max(1, int(seconds))), "-O", "1", "-P", str(parallel), "-J"]
-        told = json.loads(run("ip", "netns", "exec", sender, *words))
-    return float(told["end"]["sum_received"]["bits_per_second"]) / 1e9
+        reported = json.loads(run("ip", "netns", "exec", sender, *words))
+    return float(reported["end"]["sum_received"]["bits_per_second"]) / 1e9
 
 
 def measure_throughput(folder: str, seconds: float, short: bool) -> dict[str, Any]:
@@ -240,9 +240,9 @@ def measure_throughput(folder: str, seconds: float, short: bool) -> dict[str, An
     with pair() as (sender, sink):
         for parallel in (1,) if short else (1, 2, 4, 8):
             iperf3.setdefault(parallel, []).append(iperf3_gbps(sender, sink, parallel, seconds))
-            told, _, _ = send(sender, sink, file, "--warm-up-s", "1", "--drain-s", "0", "--most-results", "0")
-            achieved.append(told["achieved_gbps"])
-            assert told["schedule_held"] is False
+            reported, _, _ = send(sender, sink, file, "--warm-up-s", "1", "--drain-s", "0", "--most-results", "0")
+            achieved.append(reported["achieved_gbps"])
+            assert reported["schedule_held"] is False
     best = max(statistics.median(each) for each in iperf3.values())
     ours = statistics.median(achieved)
     return {"crossgen_gbps": achieved, "iperf3_gbps": iperf3, "ratio": ours / best}
@@ -261,14 +261,14 @@ def measure_lateness(folder: str, seconds: float, _short: bool) -> dict[str, Any
 
     with path() as made:
         made.shape(LINK_GBPS)
-        told, flows, slept = send(made.sender, made.sink, file, beside=sleep)
+        reported, flows, slept = send(made.sender, made.sink, file, beside=sleep)
     late = [flow["start_ns"] - flow["intended_ns"] for flow in flows]
     figures = {
         name: {f"p{percent}_us": percentile(values, percent) / 1e3 for percent in (50, 99)}
         for name, values in (("crossgen", late), ("sleep", slept))
     }
     ratio = figures["crossgen"]["p99_us"] / figures["sleep"]["p99_us"]
-    return {**figures, "real_time_priority": told["real_time_priority"], "p99_ratio": ratio}
+    return {**figures, "real_time_priority": reported["real_time_priority"], "p99_ratio": ratio}
 
 
 def measure_load(folder: str, seconds: float, short: bool) -> dict[str, Any]:
@@ -278,12 +278,12 @@ def measure_load(folder: str, seconds: float, short: bool) -> dict[str, Any]:
     with path() as made:
         made.shape(LINK_GBPS)
         for percent in (50,) if short else (10, 30, 50, 70, 90):
-            asked = LINK_GBPS * percent / 100
-            planned = plan(file, asked, seconds + 1, "--scale-sizes", str(SCALE), "--seed", str(percent))
-            told, _, _ = send(made.sender, made.sink, file, "--warm-up-s", "1")
-            off = (planned["offered_gbps"] - asked) / planned["offered_gbps_standard_error"]
-            row = {key: told[key] for key in ("offered_gbps", "achieved_gbps", "schedule_held")}
-            ratio = told["achieved_gbps"] / told["offered_gbps"]
+            requested = LINK_GBPS * percent / 100
+            planned = plan(file, requested, seconds + 1, "--scale-sizes", str(SCALE), "--seed", str(percent))
+            reported, _, _ = send(made.sender, made.sink, file, "--warm-up-s", "1")
+            off = (planned["offered_gbps"] - requested) / planned["offered_gbps_standard_error"]
+            row = {key: reported[key] for key in ("offered_gbps", "achieved_gbps", "schedule_held")}
+            ratio = reported["achieved_gbps"] / reported["offered_gbps"]
             rows.append({"percent": percent, **row, "achieved_over_planned": ratio, "planned_off": off})
     worst = max(abs(row["achieved_over_planned"] - 1) for row in rows)
     return {"rows": rows, "worst_error": worst}
@@ -347,8 +347,8 @@ def measure_bursts(folder: str, seconds: float, short: bool) -> dict[str, Any]:
             plan(file, LINK_GBPS * percent / 100, seconds, *burst)
             capture = Capture(made.sink)
             watch = lambda start_ns, capture=capture: injected(capture, start_ns, seconds)  # noqa: E731
-            told, _, packets = send(made.sender, made.sink, file, beside=watch)
-            rows.append({"percent": percent, "schedule_held": told["schedule_held"], **burst_figures(packets)})
+            reported, _, packets = send(made.sender, made.sink, file, beside=watch)
+            rows.append({"percent": percent, "schedule_held": reported["schedule_held"], **burst_figures(packets)})
     return {"rows": rows, "expected_share": 0.3}
 
 
@@ -410,14 +410,14 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    told = {}
+    reported = {}
     with hold_machine(), tempfile.TemporaryDirectory() as folder:
         for name in options.only.split(","):
-            told[name] = MEASURES[name](folder, 0.5 if options.short else options.seconds, options.short)
+            reported[name] = MEASURES[name](folder, 0.5 if options.short else options.seconds, options.short)
             if not options.json:
-                print(f"{name:11}", json.dumps(told[name]), flush=True)
+                print(f"{name:11}", json.dumps(reported[name]), flush=True)
     if options.json:
-        print(json.dumps(told, indent=2))
+        print(json.dumps(reported, indent=2))
 
 
 if __name__ == "__main__":

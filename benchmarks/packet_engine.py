@@ -159,8 +159,8 @@ def compare_with_peer(options: argparse.Namespace, sizes: list[int]) -> None:
         for each in FEATURES:
             ratios = sorted(one[each] / one["peer"] for one in rounds)
             rate, peer = (statistics.median(one[name] for one in rounds) / 1e6 for name in (each, "peer"))
-            told = f"{rate:10.2f}{peer:7.2f}{statistics.median(ratios):7.2f}  {ratios[0]:.2f} to {ratios[-1]:.2f}"
-            print(f"{hosts:6}{each:>10}{told}")
+            reported = f"{rate:10.2f}{peer:7.2f}{statistics.median(ratios):7.2f}  {ratios[0]:.2f} to {ratios[-1]:.2f}"
+            print(f"{hosts:6}{each:>10}{reported}")
 
 
 def main() -> None:
@@ -191,8 +191,8 @@ def main() -> None:
     print(f"{'hosts':>6}{'jobs':>6}{'M hops':>9}{'s':>8}{'M hops/s':>10}{'M marks':>9}{'MB':>7}{'made, s':>9}")
     for each in found:
         hops, marks, rate = (each[name] / 1e6 for name in ("packet_hops", "marks", "per_s"))
-        told = f"{hops:9.1f}{each['s']:8.2f}{rate:10.2f}{marks:9.2f}{each['memory_mb']:7.0f}{each['made_s']:9.2f}"
-        print(f"{each['hosts']:6}{each['jobs']:6}{told}")
+        reported = f"{hops:9.1f}{each['s']:8.2f}{rate:10.2f}{marks:9.2f}{each['memory_mb']:7.0f}{each['made_s']:9.2f}"
+        print(f"{each['hosts']:6}{each['jobs']:6}{reported}")
     last, first = found[-1], found[0]
     ratio = last["per_s"] / first["per_s"]
     print(f"packet-hops a second, {last['hosts']} hosts / {first['hosts']} hosts: {ratio:.2f}")

@@ -85,19 +85,19 @@ def _time(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S}"
 
 
-def measure(asked: Namespace, routing: str) -> dict[str, Any]:
+def measure(requested: Namespace, routing: str) -> dict[str, Any]:
     """Return seconds, memory and lost time of the trace with a routing, in this process."""
-    fabric = FABRICS[asked.fabric](asked.servers, asked.oversubscription).topology("fabric")
+    fabric = FABRICS[requested.fabric](requested.servers, requested.oversubscription).topology("fabric")
     gpus = len(fabric.hosts) * fabric.gpus_per_host
-    found: dict[str, Any] = {"fabric": asked.fabric, "hosts": len(fabric.hosts), "GPUs": gpus, "routing": routing}
+    found: dict[str, Any] = {"fabric": requested.fabric, "hosts": len(fabric.hosts), "GPUs": gpus, "routing": routing}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "trace.yaml")
         path.with_name("topologies").mkdir()
         path.with_name("topologies").joinpath("fabric.yaml").write_text(write_topology(fabric))
-        jobs = make_jobs(asked.jobs, gpus, asked.load, random.Random(asked.seed))
+        jobs = make_jobs(requested.jobs, gpus, requested.load, random.Random(requested.seed))
         path.with_name("cluster_job_log").write_text(json.dumps(jobs))
         rule = {"pxn": "name: rail, pxn: true"}.get(routing, f"name: {routing}")
-        path.write_text(EXPERIMENT.format(**vars(asked) | {"routing": rule}))
+        path.write_text(EXPERIMENT.format(**vars(requested) | {"routing": rule}))
         begin = time.process_time()
         experiment = load_experiment(path)
         found["read s"] = time.process_time() - begin
@@ -145,13 +145,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--short", action="store_true", help="40 scattered jobs on 256 hosts")
-    asked = parser.parse_args()
-    if asked.short:
-        asked.servers, asked.jobs, asked.scheduler = 256, 40, "random"
-    for routing in asked.routing.split(","):
+    requested = parser.parse_args()
+    if requested.short:
+        requested.servers, requested.jobs, requested.scheduler = 256, 40, "random"
+    for routing in requested.routing.split(","):
         with ProcessPoolExecutor(1) as process:
-            found = process.submit(measure, asked, routing).result()
-        if asked.json:
+            found = process.submit(measure, requested, routing).result()
+        if requested.json:
             print(json.dumps(found), flush=True)
         else:
             print(", ".join(f"{name} {_shown(value)}" for name, value in found.items()), flush=True)

@@ -127,16 +127,16 @@ def load(options: argparse.Namespace) -> None:
     seconds: List[Dict[str, float]] = []
     for parallel in range(options.parallel, options.most_parallel + 1):
         one = functools.partial(load_with, options, parallel, start_ns)
-        told = one() if parallel == options.parallel else patiently(one)
-        if told:
-            tries.append({"parallel": parallel, "achieved_gbps": mean_gbps(told)})
-        seconds += told
+        reported = one() if parallel == options.parallel else patiently(one)
+        if reported:
+            tries.append({"parallel": parallel, "achieved_gbps": mean_gbps(reported)})
+        seconds += reported
         if input_closed():
             break
     if not tries:
         raise IperfError("expected to send for a while, found standard input closed at once")
-    asked = {"tool": "iperf3", "asked_gbps": options.load_gbps, **tries[-1], "tries": tries}
-    print_event({"event": "summary", **asked, "achieved_gbps": mean_gbps(seconds), "seconds": seconds})
+    requested = {"tool": "iperf3", "asked_gbps": options.load_gbps, **tries[-1], "tries": tries}
+    print_event({"event": "summary", **requested, "achieved_gbps": mean_gbps(seconds), "seconds": seconds})
 
 
 def load_with(options: argparse.Namespace, parallel: int, start_ns: int) -> List[Dict[str, float]]:
@@ -236,8 +236,8 @@ def take_secret() -> Dict[str, str]:
     if not text:
         raise KeyboardInterrupt
     try:
-        told: Dict[str, str] = json.loads(base64.b64decode(text)) if word == "secret" else {}
-        return {name: told[name] for name in ("password", "private_key", "public_key")}
+        reported: Dict[str, str] = json.loads(base64.b64decode(text)) if word == "secret" else {}
+        return {name: reported[name] for name in ("password", "private_key", "public_key")}
     except (ValueError, LookupError, TypeError):
         raise IperfError("expected `secret TEXT` as the first line on standard input, found something else") from None
 

@@ -247,7 +247,7 @@ def _saturation_reasons(sent: Mapping[str, Sequence[WorkerCounter]], capacity_gb
             if np.median(np.abs(part - 1)) < NEAR and np.percentile(part, 99) < 1 + NEAR:
                 for job in group:
                     beside = ", ".join(other for other in group if other != job)
-                    reasons.setdefault(job, f"cannot be told from {beside}: they fill a link together")
+                    reasons.setdefault(job, f"cannot be separated from {beside}: they fill a link together")
     return reasons
 
 

@@ -66,7 +66,7 @@ def shared_hosts(senders: Senders) -> dict[str, str]:
     for one, other in itertools.combinations(senders, 2):
         if both := sorted({*senders[one]} & {*senders[other]}):
             for job, beside in ((one, other), (other, one)):
-                reasons.setdefault(job, f"cannot be told from {beside}: host {both[0]} sends for both")
+                reasons.setdefault(job, f"cannot be separated from {beside}: host {both[0]} sends for both")
     return reasons
 
 

@@ -114,10 +114,10 @@ def targets_of(run: Run) -> tuple[Target, ...]:
             cell at the same levels, or lacks the data for one of the figures.
     """
     cells = cells_of(run)
-    asked = [CellId(cell.levels) for cell in experiment_of(run).cells if cell.spec.has_concurrent_jobs]
+    requested = [CellId(cell.levels) for cell in experiment_of(run).cells if cell.spec.has_concurrent_jobs]
     every = (_MeasuredCell(*each) for each in zip(cells, marks_of_cells(run, cells), strict=True))
-    concurrent = [each for each in every if each.cell.id in asked]
-    if lacking := [each.name for each in asked if each not in [cell.cell.id for cell in concurrent]]:
+    concurrent = [each for each in every if each.cell.id in requested]
+    if lacking := [each.name for each in requested if each not in [cell.cell.id for cell in concurrent]]:
         raise StoreError(f"{run.path}: found no valid trial of {' and '.join(lacking)}, expected one of each cell")
     if disturbed := [each.cell.name for each in concurrent if each.cell.disturbance is not None]:
         raise StoreError(f"{run.path}: found {' and '.join(disturbed)}, expected a valid trial of each cell")
@@ -148,11 +148,11 @@ def _drift(cell: CellTrials, job: str) -> float:
 
 def _published_parameters(cell: Cell) -> str:
     """Return the published parameters that the transports of a cell name, all in one line, to be compared."""
-    asked = {
+    requested = {
         (each.published.name if each.published else "no set", str(each.thresholds or "no thresholds"))
         for each in (job.transport for job in cell.spec.jobs.values())
     }
-    return "; ".join(", ".join(each) for each in sorted(asked))
+    return "; ".join(", ".join(each) for each in sorted(requested))
 
 
 def _figures(run: Run, own: _MeasuredCell, cells: Sequence[_MeasuredCell]) -> Iterator[Target]:

@@ -126,7 +126,7 @@ def predict_figures(  # noqa: PLR0913, PLR0917 - what is played, with what, how 
     Raises UnsupportedError if the packet-level model cannot play a cell.
     """
     specs = {_key(each): each for cell in cells for each in (cell.spec, fair_version(cell.spec))}
-    asked = [(place, key) for place in range(len(accepted)) for key in specs]
+    requested = [(place, key) for place in range(len(accepted)) for key in specs]
 
     def play(place: int, key: str, stopped: Event) -> Played:
         candidate = accepted[place].candidate
@@ -134,8 +134,10 @@ def predict_figures(  # noqa: PLR0913, PLR0917 - what is played, with what, how 
         first = first_bandwidths(without_jitter(spec), SEED, Fabric(), stopped.is_set)
         return Played(_spans(play_trial(spec, SEED, Fabric(), is_stopped=stopped.is_set)), first)
 
-    plays = [partial(play, *each) for each in asked]
-    played = dict(zip(asked, play_all(plays, processors, lambda _, left: progress(1 - left / len(asked))), strict=True))
+    plays = [partial(play, *each) for each in requested]
+    played = dict(
+        zip(requested, play_all(plays, processors, lambda _, left: progress(1 - left / len(requested))), strict=True)
+    )
     found = []
     for cell in cells:
         fair, own = _key(fair_version(cell.spec)), _key(cell.spec)

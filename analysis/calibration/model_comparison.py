@@ -60,8 +60,8 @@ def refuse_another(run: Run, experiment: Experiment) -> None:
     """Raise StoreError if a cell of the run has other jobs or links than the cell of equal levels in `experiment`."""
     own = {CellId(cell.levels): cell.spec for cell in experiment.cells}
     for cell in experiment_of(run).cells:
-        asked = own.get(CellId(cell.levels))
-        if asked is None or (asked.jobs, asked.topology) != (cell.spec.jobs, cell.spec.topology):
+        requested = own.get(CellId(cell.levels))
+        if requested is None or (requested.jobs, requested.topology) != (cell.spec.jobs, cell.spec.topology):
             raise StoreError(
                 f"{run.path}: found other jobs, transports or links in cell {CellId(cell.levels).name}, expected those "
                 f"of {experiment.name}"

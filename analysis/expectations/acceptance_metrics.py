@@ -97,11 +97,11 @@ def slowdowns(run: Run, job: str, idle: str) -> dict[str, Measured]:
 def _sharing_of_link(tables: Mapping[str, pa.Table], spec: TrialSpec, link: str) -> LinkSharing:
     rate_gbps = next(each.payload_rate_gbps for each in spec.topology.links if each.name == link)
     rates = [_rate_gbps(_only(tables["iterations"], "job", job)) for job in spec.jobs]
-    told = [rate for rate in rates if rate is not None]
-    whole = len(told) == len(rates) and sum(told) > 0
+    reported = [rate for rate in rates if rate is not None]
+    whole = len(reported) == len(rates) and sum(reported) > 0
     return LinkSharing(
-        use=sum(told) / rate_gbps if whole else None,
-        jain=jain_index(told) if whole else None,
+        use=sum(reported) / rate_gbps if whole else None,
+        jain=jain_index(reported) if whole else None,
         marked=_marked(tables["flows"]),
         drops=_drops(_only(tables["queue"], "link", link)),
         pauses=count_pauses(tables["device_counters"]),
@@ -127,9 +127,9 @@ def _drops(queue: pa.Table) -> int | None:
 
 def count_pauses(counters: pa.Table) -> int | None:
     """Return the PFC frames that hosts' NICs received, of all priorities."""
-    heard = counters.filter(pc.match_substring_regex(counters["counter"], f"^{NIC_COUNTERS['pauses']}$"))
-    places = heard.group_by(["host", "device", "counter"]).aggregate([]).to_pylist()
-    return sum(_gained(_rows_at(heard, place), "value") for place in places) if places else None
+    received = counters.filter(pc.match_substring_regex(counters["counter"], f"^{NIC_COUNTERS['pauses']}$"))
+    places = received.group_by(["host", "device", "counter"]).aggregate([]).to_pylist()
+    return sum(_gained(_rows_at(received, place), "value") for place in places) if places else None
 
 
 def _gained(samples: pa.Table, name: str) -> int:

@@ -78,8 +78,8 @@ def _always_true(expectation: Expectation, quantity: Term) -> Complaint | None:
 
 def _wrong_field(expectation: Expectation, quantity: Term, cells: Sequence[TrialCell]) -> Complaint | None:
     by_variant = isinstance(expectation, Order) and expectation.by == "variant"
-    told = by_variant or expectation.of is not None or len({cell.variant for cell in cells}) == 1
-    if "of" in quantity.needs and not told:
+    reported = by_variant or expectation.of is not None or len({cell.variant for cell in cells}) == 1
+    if "of" in quantity.needs and not reported:
         return Complaint(("of",), "nothing", f"a variant: '{quantity.name}' is of one")
     if "over" in quantity.needs and expectation.over is None:
         return Complaint(("over",), "nothing", f"a variant to compare with: '{quantity.name}' is over one")

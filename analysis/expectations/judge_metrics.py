@@ -18,7 +18,7 @@ def job_figures(run: Run) -> JobFigures:
     slowest) are the last half's median iteration over the profile's isolated iteration.
     Variants without a valid trial have no figure, because conditions are judged on these figures.
     """
-    told: JobFigures = {}
+    reported: JobFigures = {}
     for cell in cells_of(run):
         if not cell.trials or cell.disturbance is not None:
             continue
@@ -30,9 +30,9 @@ def job_figures(run: Run) -> JobFigures:
             (series,) = times.values()
             alone_ms = cell.spec.jobs[job].profile.alone_ms
             slow.append(float(np.median(series[len(series) // 2 :])) / alone_ms)
-        told[cell.variant] = {
+        reported[cell.variant] = {
             "interleaved": max(settled) if settled and len(settled) == len(firsts) else None,
             "mean": float(np.mean(slow)),
             "worst": max(slow),
         }
-    return told
+    return reported

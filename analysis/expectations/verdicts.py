@@ -211,8 +211,8 @@ def _measure(reading: CachedReading, expectation: Expectation, quantity: Quantit
     variants = expectation.order if isinstance(expectation, Order) and ordered else (expectation.of,)
     answers: list[Any] = []
     for variant in variants:
-        asked = QuantityRequest(reading, variant, expectation.over, expectation.job, expectation.at)
-        answers += quantity.measure(asked)
+        requested = QuantityRequest(reading, variant, expectation.over, expectation.job, expectation.at)
+        answers += quantity.measure(requested)
     meant = [each for each in answers if _has(each.properties, expectation.only or {})]
     return [each.exactly for each in meant] if reading.is_exact else meant
 

@@ -46,10 +46,10 @@ def lead(request: QuantityRequest) -> list[Case]:
 
 
 def _describe_never(cases: Sequence[Case]) -> str:
-    told = [f"{case.value:.1f}" if math.isfinite(case.value) else case.properties["never"] for case in cases]
-    if len(set(told)) == 1:
-        return told[0] if len(told) == 1 else f"{told[0]} in {len(told)} cases"
-    return ", ".join(f"{case.name} {each}" for case, each in zip(cases, told, strict=True))
+    reported = [f"{case.value:.1f}" if math.isfinite(case.value) else case.properties["never"] for case in cases]
+    if len(set(reported)) == 1:
+        return reported[0] if len(reported) == 1 else f"{reported[0]} in {len(reported)} cases"
+    return ", ".join(f"{case.name} {each}" for case, each in zip(cases, reported, strict=True))
 
 
 @quantity("iteration from which jobs stay interleaved", digits=1, note=_describe_never)

@@ -16,10 +16,10 @@ from analysis.statistics.intervals import Array, Measured, estimate, ratio
 @quantity("ECN marks per iteration", unit="marks", digits=0)
 def marks(request: QuantityRequest) -> list[Case]:
     """Return the mean number of ECN marks of a job's packets per iteration."""
-    told = zip(request.reading.cells, request.reading.cached(_marks), strict=True)
+    reported = zip(request.reading.cells, request.reading.cached(_marks), strict=True)
     return [
         request.case(cell, job, *estimate(own[job].known, np.mean, at_least=0))
-        for cell, own in told
+        for cell, own in reported
         if cell in request.cells
         for job in request.jobs(cell)
         if job in own
@@ -40,8 +40,10 @@ def lost(request: QuantityRequest) -> list[Case]:
 
 
 def _describe_ratio(cases: Sequence[Case]) -> str:
-    told = ["none left" if math.isinf(case.value) else f"{case.value:.2f} times fewer" for case in cases]
-    return ", ".join(f"{case.name}: {each}" if len(cases) > 1 else each for case, each in zip(cases, told, strict=True))
+    reported = ["none left" if math.isinf(case.value) else f"{case.value:.2f} times fewer" for case in cases]
+    return ", ".join(
+        f"{case.name}: {each}" if len(cases) > 1 else each for case, each in zip(cases, reported, strict=True)
+    )
 
 
 @quantity("fewer marks and drops per iteration", unit="times", needs=("over",), by="variant", note=_describe_ratio)

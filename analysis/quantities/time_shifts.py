@@ -63,9 +63,9 @@ def timetable_figures(reading: CachedReading, cell: CellTrials) -> dict[str, Mea
     found = {}
     for name, make, least in (("adjustments", _adjustments, 0.0), ("drift", _drifts, -math.inf)):
         each = [request.repetitions(reading.cached(make), cell, job) for job in request.jobs(cell)]
-        told = [mean_of(values, at_least=least) for values in each if values]
-        if told:
-            found[name] = max(told, key=lambda each: abs(each[0]))
+        reported = [mean_of(values, at_least=least) for values in each if values]
+        if reported:
+            found[name] = max(reported, key=lambda each: abs(each[0]))
     return found
 
 

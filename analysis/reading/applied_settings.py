@@ -43,11 +43,11 @@ def timer_warnings(values: Sequence[AppliedParameter]) -> list[str]:
             groups[int(gap // timer)].append(timer)
         for times, same in groups.items():
             if len(same) > 1:
-                told = " and ".join(f"{timers[timer]:g} (on hosts {timer:g} µs)" for timer in same)
+                listed = " and ".join(f"{timers[timer]:g} (on hosts {timer:g} µs)" for timer in same)
                 often = "not at all" if times == 0 else "once" if times == 1 else f"{times} times"
                 found.append(
-                    f"T of {told} elapse {often} within the {gap:g} µs that hosts leave between two CNPs: while all is "
-                    "marked they act alike, and differ only when marks pause."
+                    f"T of {listed} elapse {often} within the {gap:g} µs that hosts leave between two CNPs: while "
+                    "all is marked they act alike, and differ only when marks pause."
                 )
     return found
 
@@ -57,6 +57,6 @@ def _of_trial(record: dict[str, Any]) -> Iterator[AppliedParameter]:
     asking = [Transport.model_validate(job["transport"]) for job in jobs]
     hosts = [job["workers"] for job in jobs]
     for transport, workers in zip(asking, hosts, strict=True):
-        told = record.get("settings", {}).get(workers[0], {}).get("applied", {}).get("transport", {})
-        for parameter, value in told.get(transport.name, {}).items():
+        reported = record.get("settings", {}).get(workers[0], {}).get("applied", {}).get("transport", {})
+        for parameter, value in reported.get(transport.name, {}).items():
             yield AppliedParameter(transport.name, parameter, transport.requested.get(parameter), value)

@@ -140,13 +140,15 @@ class CellTrials:
     @property
     def transports(self) -> str:
         """Return the settings of each job's congestion control as text; what all have in common is named once."""
-        asked = {name: (_name_of(job.transport), _parameters_of(job.transport)) for name, job in self.spec.jobs.items()}
-        names = {name for name, _ in asked.values()}
-        if len(set(asked.values())) == 1:
-            return " ".join(filter(None, next(iter(asked.values()))))
-        if len(names) == 1 and all(parameters for _, parameters in asked.values()):
-            return f"{names.pop()}: " + ", ".join(f"{job} {parameters}" for job, (_, parameters) in asked.items())
-        return ", ".join(" ".join(filter(None, (job, *each))) for job, each in asked.items())
+        requested = {
+            name: (_name_of(job.transport), _parameters_of(job.transport)) for name, job in self.spec.jobs.items()
+        }
+        names = {name for name, _ in requested.values()}
+        if len(set(requested.values())) == 1:
+            return " ".join(filter(None, next(iter(requested.values()))))
+        if len(names) == 1 and all(parameters for _, parameters in requested.values()):
+            return f"{names.pop()}: " + ", ".join(f"{job} {parameters}" for job, (_, parameters) in requested.items())
+        return ", ".join(" ".join(filter(None, (job, *each))) for job, each in requested.items())
 
     def repetitions(self, job: str) -> list[Array]:
         """Return the iteration times of a job, ms, one array for each repetition."""
@@ -348,8 +350,8 @@ def _name_of(transport: Transport) -> str:
 
 def _parameters_of(transport: Transport) -> str:
     """Return the parameters that are requested beside the set's."""
-    asked = {**transport.parameters, **(dict(transport.ecn) if transport.ecn else {})}
-    return " ".join(starmap(_describe_value, asked.items()))
+    requested = {**transport.parameters, **(dict(transport.ecn) if transport.ecn else {})}
+    return " ".join(starmap(_describe_value, requested.items()))
 
 
 def _describe_value(parameter: str, value: float | str) -> str:

@@ -51,11 +51,11 @@ def read_machines(run: Run) -> Machines:
 
     Raises StoreError.
     """
-    told = [record["machine"] for record in run.trials() if "machine" in record]
-    facts = {each["name"]: {name: value for name, value in each.items() if name != "name"} for each in told}
+    reported = [record["machine"] for record in run.trials() if "machine" in record]
+    facts = {each["name"]: {name: value for name, value in each.items() if name != "name"} for each in reported}
     names = dict.fromkeys(name for each in facts.values() for name in each)
     differing = tuple(name for name in names if len({str(each.get(name)) for each in facts.values()}) > 1)
-    counts = {name: sum(each["name"] == name for each in told) for name in sorted(facts)}
+    counts = {name: sum(each["name"] == name for each in reported) for name in sorted(facts)}
     return Machines(counts, facts, differing, _reference(run))
 
 

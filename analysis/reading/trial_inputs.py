@@ -55,11 +55,11 @@ def with_measured_profiles(run: Run, cells: Sequence[CellTrials]) -> TrialSpec:
 
     Raises StoreError if the measuring trials are missing, or lack a profile.
     """
-    told = {trial["trial"]: trial.get("given", {}) for trial in run.trials()}
+    reported = {trial["trial"]: trial.get("given", {}) for trial in run.trials()}
     for cell in cells:
         variant = cell.spec.cassini and cell.spec.cassini.profiles
         if variant and cell.trials:
-            fields = [each for job in told[cell.trials[0]].values() for each in job.values()]
+            fields = [each for job in reported[cell.trials[0]].values() for each in job.values()]
             depends_on = sorted({key for each in fields for key in each["trials"]})
             return _measured_spec(
                 cell.spec, {name: _lone_job(run, name, depends_on, variant) for name in cell.spec.jobs}
@@ -114,13 +114,15 @@ def _timetables(run: Run, spec: TrialSpec, depends_on: Sequence[str]) -> dict[st
     measured = _measured_spec(spec, found)
     trials, wanted = tuple(each.trial for each in found.values()), timetables(measured)
     held = stretch_timetables(measured, wanted)
-    told = {name: each.as_kept_by(clocks.get(name, Clock())) for name, each in (held or wanted).items()}
+    reported = {name: each.as_kept_by(clocks.get(name, Clock())) for name, each in (held or wanted).items()}
     if held:
         holds = {"holds": spec.cassini.held}
-        return {name: {"timetable": InputValue(each.model_copy(update=holds), trials)} for name, each in told.items()}
+        return {
+            name: {"timetable": InputValue(each.model_copy(update=holds), trials)} for name, each in reported.items()
+        }
     return {
         name: {"start_offset_ms": InputValue(each.early_ms(spec.jobs[name].arrives_ms), trials)}
-        for name, each in told.items()
+        for name, each in reported.items()
     }
 
 

@@ -80,8 +80,8 @@ class GpuMeasurement(_Told):
     @property
     def choices(self) -> dict[str, str]:
         """Return the fields by which a measurement is chosen, as text."""
-        told = {"batch": self.batch, "precision": self.precision, **self.input, **self.share}
-        return {name: str(value) for name, value in told.items()}
+        reported = {"batch": self.batch, "precision": self.precision, **self.input, **self.share}
+        return {name: str(value) for name, value in reported.items()}
 
     @property
     def gpu_name(self) -> str:
@@ -125,27 +125,29 @@ def read_gpu_record(path: Path) -> GpuRecord:
         lines = [(number, line) for number, line in enumerate(file, 1) if line.strip()]
     if not lines:
         raise RecordError(f"{path}: found no line, expected a measurement in each")
-    told = [(number, _decode(path, number, line)) for number, line in lines]
-    failures = [f"{each.get('model')} {each.get('precision')}: {each['error']}" for _, each in told if "error" in each]
-    measured = [_measurement(path, number, each) for number, each in told if "error" not in each]
+    reported = [(number, _decode(path, number, line)) for number, line in lines]
+    failures = [
+        f"{each.get('model')} {each.get('precision')}: {each['error']}" for _, each in reported if "error" in each
+    ]
+    measured = [_measurement(path, number, each) for number, each in reported if "error" not in each]
     return GpuRecord(tuple(measured), tuple(failures))
 
 
 def _decode(path: Path, number: int, line: bytes) -> dict[str, Any]:
     try:
-        told = json.loads(line)
+        reported = json.loads(line)
     except ValueError as error:
         raise RecordError(f"{path}, line {number}: found no JSON ({error}), expected a measurement") from None
-    if not isinstance(told, dict) or told.get("format") != FORMAT:
+    if not isinstance(reported, dict) or reported.get("format") != FORMAT:
         raise RecordError(f"{path}, line {number}: found another format, expected '{FORMAT}'")
-    if told.get("schema") != 1:
-        raise RecordError(f"{path}, line {number}: found schema {told.get('schema')!r}, expected 1")
-    return told
+    if reported.get("schema") != 1:
+        raise RecordError(f"{path}, line {number}: found schema {reported.get('schema')!r}, expected 1")
+    return reported
 
 
-def _measurement(path: Path, number: int, told: Mapping[str, Any]) -> GpuMeasurement:
+def _measurement(path: Path, number: int, reported: Mapping[str, Any]) -> GpuMeasurement:
     try:
-        return GpuMeasurement.model_validate(told)
+        return GpuMeasurement.model_validate(reported)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))

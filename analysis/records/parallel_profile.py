@@ -258,8 +258,8 @@ def _window(
 def _source(whole: _Division, payload_gbps: float) -> str:
     measured, job = whole.measured, whole.job
     gpu = measured.gpu or {}
-    told = job.model_dump(exclude={"source", "guess", "layer", "share", "precision"}, exclude_none=True)
-    fields = {"precision": job.precision, **{name: f"{value:g}" for name, value in told.items()}}
+    reported = job.model_dump(exclude={"source", "guess", "layer", "share", "precision"}, exclude_none=True)
+    fields = {"precision": job.precision, **{name: f"{value:g}" for name, value in reported.items()}}
     [(axis, parts)] = job.share.items()
     return (
         f"a layer measured on one {measured.gpu_name} (driver {gpu.get('driver', 'unknown')}, PyTorch "

@@ -74,7 +74,7 @@ def profile_of_records(what: str, records: Sequence[Record], name: str, units: U
     steps_ms = _steps_ms(job)
     profile = Profile(
         name=name,
-        model="not told by its records",
+        model="not in its records",
         workers=len(records) if any(_groups(each, job) for each in kept) else None,
         source=_source(what, job, found),
         phases=tuple(_phases(found, job)),
@@ -159,7 +159,7 @@ def _caveats(
     )
     yield (
         "What is between calls counts as computing, and what is computed beside them is not seen: how far they overlap "
-        "is not told."
+        "is not recorded."
     )
     if job.lost_share:
         yield (

@@ -19,7 +19,7 @@ from roundabout.store import Run
 from roundabout.store.trial_states import DISTURBED
 
 AUTHORS = "The Roundabout authors"
-FACT_NAMES = "What transports were told: asked for in the papers' units → on hosts, in theirs"
+FACT_NAMES = "Parameters of transports: requested in the papers' units → on hosts, in theirs"
 Facts = Iterable[tuple[str, str]]
 
 
@@ -108,15 +108,15 @@ def applied_settings(run: Run) -> Html:
         for each in values
         if each.parameter == settings.TIMER and each.asked is not None
     ]
-    told = ((f"{each.transport} {each.parameter}", _describe_value(each)) for each in values)
+    reported = ((f"{each.transport} {each.parameter}", _describe_value(each)) for each in values)
     return Html("").join(
-        [*map(paragraph, timers), *map(bold_heading, settings.timer_warnings(values)), _folded(FACT_NAMES, told)]
+        [*map(paragraph, timers), *map(bold_heading, settings.timer_warnings(values)), _folded(FACT_NAMES, reported)]
     )
 
 
 def _describe_value(each: settings.AppliedParameter) -> str:
-    asked = "the testbed's own" if each.asked is None else _plain(each.asked)
-    return f"{asked} → {_plain(each.on_hosts)}"
+    requested = "the testbed's own" if each.asked is None else _plain(each.asked)
+    return f"{requested} → {_plain(each.on_hosts)}"
 
 
 def _plain(value: float | str) -> str:
@@ -178,10 +178,10 @@ def _pairs(values: Mapping[str, Any]) -> Html:
 
 def _transports(cells: Sequence[CellTrials]) -> list[str]:
     """Return the settings of each variant's jobs, by levels only where they differ between them."""
-    told = defaultdict(set)
+    reported = defaultdict(set)
     for cell in cells:
-        told[cell.variant].add(cell.transports)
-    names = (cell.variant if len(told[cell.variant]) == 1 else cell.name for cell in cells)
+        reported[cell.variant].add(cell.transports)
+    names = (cell.variant if len(reported[cell.variant]) == 1 else cell.name for cell in cells)
     return list(dict.fromkeys(f"{name}: {cell.transports}" for name, cell in zip(names, cells, strict=True)))
 
 

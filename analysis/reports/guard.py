@@ -149,7 +149,7 @@ def judge_rules(rules: Sequence[Rule], one: Run, others: Sequence[Run]) -> list[
     p is corrected over all measured figures (Holm). Computed figures have no scatter and need no p.
     """
     exact = _is_exact(one)
-    asked = [
+    requested = [
         RuleCheck(
             each,
             other,
@@ -165,7 +165,7 @@ def judge_rules(rules: Sequence[Rule], one: Run, others: Sequence[Run]) -> list[
         for cell, twin, job in pairs(one, other)
         for each in rules
     ]
-    able = [each for each in asked if not each.exact and not each.missing_data]
+    able = [each for each in requested if not each.exact and not each.missing_data]
     chances = iter(correct_by_holm([each.rule.p_value(each.one, each.other) for each in able]))
 
     def chance(each: RuleCheck) -> float | None:
@@ -173,7 +173,7 @@ def judge_rules(rules: Sequence[Rule], one: Run, others: Sequence[Run]) -> list[
             return 0.0 if each.rule.is_broken(*each.figures) else 1.0
         return None if each.missing_data else next(chances)
 
-    return [each.verdict(chance(each)) for each in asked]
+    return [each.verdict(chance(each)) for each in requested]
 
 
 def _disturbed_runs(*sides: tuple[Run, CellTrials]) -> tuple[str, ...]:

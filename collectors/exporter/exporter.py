@@ -88,8 +88,8 @@ class Settings:
 
     def _follow(self):
         while True:
-            asked = subprocess.run(self._argv + ["drifted"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-            self._differ = len(json.loads(asked.stdout)["differs"]) if asked.returncode == 0 else None
+            requested = subprocess.run(self._argv + ["drifted"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            self._differ = len(json.loads(requested.stdout)["differs"]) if requested.returncode == 0 else None
             time.sleep(UNKNOWN_S if self._differ is None else DRIFT_S)
 
 

@@ -13,7 +13,7 @@ METRICS = {
     "roundabout_testbed_scale": ("gauge", "By how much this testbed's rates are smaller than the papers'"),
     "roundabout_testbed_dilation": ("gauge", "By how much this testbed's times are longer than the papers'"),
     "roundabout_link_capacity_bytes_per_second": ("gauge", "What a link of this testbed carries, headers included"),
-    "roundabout_clock_utc_seconds": ("gauge", "This host's clock when it was asked"),
+    "roundabout_clock_utc_seconds": ("gauge", "This host's clock at the request"),
     "roundabout_settings_drifted": ("gauge", "Settings that are not as whoever set them last wrote them"),
     "roundabout_interface_up": ("gauge", "Whether an interface is up"),
     "roundabout_interface_bytes_total": ("counter", "Bytes that an interface sent or received, by where they went"),
@@ -43,7 +43,7 @@ METRICS = {
     "roundabout_job_iterations_total": ("counter", "Iterations that a job finished in this trial"),
     "roundabout_job_planned_iterations": ("gauge", "Iterations that a job does in this trial"),
     "roundabout_job_last_iteration_seconds": ("gauge", "How long a job's last iteration took, in the papers' time"),
-    "roundabout_cross_traffic_asked_bytes_per_second": ("gauge", "Cross traffic asked for, at the papers' rate"),
+    "roundabout_cross_traffic_asked_bytes_per_second": ("gauge", "Requested cross traffic, at the papers' rate"),
     "roundabout_cross_traffic_sent_bytes_per_second": ("gauge", "Cross traffic sent, at the papers' rate"),
 }
 

@@ -44,8 +44,8 @@ def photograph(page: Path, picture: Path) -> None:
     browser = find_browser()
     with TemporaryDirectory() as folder:
         shot = Path(folder) / "page.png"
-        told = (f"--user-data-dir={folder}/profile", f"--window-size={WIDTH},{HEIGHT}", f"--screenshot={shot}")
-        words = [browser, *OPTIONS, *told, page.resolve().as_uri()]
+        reported = (f"--user-data-dir={folder}/profile", f"--window-size={WIDTH},{HEIGHT}", f"--screenshot={shot}")
+        words = [browser, *OPTIONS, *reported, page.resolve().as_uri()]
         done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         if not shot.is_file():
             raise UsageError(f"{browser}: found no picture after exit status {done.returncode}: {done.stderr[-300:]}")

@@ -36,19 +36,19 @@ class Acceptance:
 
     def record(self, limits: Limits) -> dict[str, Any]:
         """Return the result as JSON-compatible values."""
-        told = {name: [each._asdict() for each in verdicts] for name, verdicts in self.parts.items()}
+        reported = {name: [each._asdict() for each in verdicts] for name, verdicts in self.parts.items()}
         return {
             "schema": 1,
             "accepted": not self.failures,
             **asdict(self),
-            "parts": told,
+            "parts": reported,
             "limits": limits.model_dump(),
         }
 
 
-def select_parts(asked: Iterable[str]) -> tuple[Part, ...]:
+def select_parts(requested: Iterable[str]) -> tuple[Part, ...]:
     """Return the requested parts in order, or all parts without a request. Raises UsageError for an unknown part."""
-    wanted = set(asked) or set(PARTS)
+    wanted = set(requested) or set(PARTS)
     if strange := wanted - set(PARTS):
         raise UsageError(f"--only: found {min(strange)!r}, expected some of {', '.join(PARTS)}")
     return tuple(each for each in PARTS if each in wanted)

@@ -24,7 +24,7 @@ MEANINGS = [
         ("jain", "Jain's index of the flows' rates: 1 where all get the same"),
         ("marked", "share of segments that came with ECN's mark"),
         ("drops", "packets, by the link's ports"),
-        ("pauses", "PFC frames that hosts heard"),
+        ("pauses", "PFC frames that hosts received"),
         ("resent", "segments, by all hosts"),
         ("wrong_class", "packets that came with another DSCP than jobs have"),
         ("slowdown", "iteration time over idle; of idle, over what the job takes alone by its profile"),

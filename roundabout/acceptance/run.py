@@ -95,8 +95,8 @@ def accept(request: AcceptanceRequest, *, as_json: bool) -> None:
         json.dump(found.record(limits), sys.stdout, indent=2)
         print()
     if found.failures:
-        told = [f"{each.of}: {each.name}: found {each.found}, expected {each.expected}" for each in found.failures]
-        raise FailedError("the fabric does not pass", "\n".join(told[:SHOWN]))
+        reported = [f"{each.of}: {each.name}: found {each.found}, expected {each.expected}" for each in found.failures]
+        raise FailedError("the fabric does not pass", "\n".join(reported[:SHOWN]))
 
 
 def _transport(name: str) -> Transport:
@@ -170,11 +170,11 @@ def rdma_verdicts(traffic: Callable[[], Iterable[Row]]) -> list[Verdict]:
     try:
         rows = list(traffic())
     except NoRdmaError as error:
-        return [Verdict(verdicts.ALL, "rdma", f"not told: {error.message}", "", NOT_MEASURED)]
+        return [Verdict(verdicts.ALL, "rdma", f"not measured: {error.message}", "", NOT_MEASURED)]
     return [
-        Verdict(f"{row.source} to {row.to}", *told)
+        Verdict(f"{row.source} to {row.to}", *reported)
         for row in rows
-        for told in [(each.what, each.found, each.expected, "fail") for each in row.wrong]
+        for reported in [(each.what, each.found, each.expected, "fail") for each in row.wrong]
         or [("ib_write_bw", f"{row.gbps:.1f} Gbit/s, all in their classes", "packets in their classes", "pass")]
     ]
 

@@ -35,7 +35,7 @@ def judge_figure(of: str, name: str, measured: Measured | None, limits: Limits) 
     expected = ", ".join(f"at {word} {bound:g}" for word, bound in bounds if bound is not None)
     if measured is None:
         silent = not expected or name in MAY_BE_SILENT
-        return Verdict(of, name, "not told", expected, NOT_MEASURED if silent else "fail")
+        return Verdict(of, name, "no figure", expected, NOT_MEASURED if silent else "fail")
     value, interval = measured
     low, high = interval or (value, value)
     is_within = (least is None or high >= least) and (most is None or low <= most)

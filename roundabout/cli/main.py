@@ -171,8 +171,8 @@ def _cannot_write(error: OSError) -> int:
     return 1
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(requested: bool) -> None:
+    if requested:
         from roundabout.runner.machine_facts import describe_code  # noqa: PLC0415 - it runs git
 
         print(describe_code())

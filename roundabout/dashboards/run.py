@@ -11,8 +11,8 @@ from roundabout.runner.progress_events import Progress
 def run_series(runs: Path) -> list[Series]:
     """Return the series of the run that holds this machine's lease, or else of the latest running run below `runs`."""
     path = progress_file.run_on_machine() or next(iter(progress_file.running_runs(runs)[::-1]), None)
-    told = progress_file.read(path) if path else None
-    return progress_series(told.progress) if told and told.is_live else []
+    reported = progress_file.read(path) if path else None
+    return progress_series(reported.progress) if reported and reported.is_live else []
 
 
 def progress_series(now: Progress) -> list[Series]:

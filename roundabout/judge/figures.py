@@ -92,9 +92,9 @@ QUANTITIES = (
 NAMES = tuple(each.name for each in QUANTITIES)
 
 
-def select_scenes(asked: Iterable[str]) -> tuple[Scene, ...]:
+def select_scenes(requested: Iterable[str]) -> tuple[Scene, ...]:
     """Return the requested scenes in order, or all scenes without a request. Raises UsageError for an unknown scene."""
-    wanted = set(asked) or set(SCENES)
+    wanted = set(requested) or set(SCENES)
     if strange := wanted - set(SCENES):
         raise UsageError(f"--only: found {min(strange)!r}, expected some of {', '.join(SCENES)}")
     return tuple(scene for scene in SCENES if scene in wanted)

@@ -46,5 +46,5 @@ class Judgement:
 
     def record(self) -> dict[str, Any]:
         """Return the result as JSON-compatible values."""
-        told = [each._asdict() for each in self.verdicts]
-        return {"schema": 1, **asdict(self), "verdicts": told, "about": VERDICT_WORDS}
+        reported = [each._asdict() for each in self.verdicts]
+        return {"schema": 1, **asdict(self), "verdicts": reported, "about": VERDICT_WORDS}

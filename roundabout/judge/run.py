@@ -129,10 +129,10 @@ def _add_jobs(found: Judgement, run: Run, scenes: Sequence[Scene]) -> None:
     """Add the figures of training jobs."""
     found.run = str(run.path)
     found.invalid = [f"{each['variant']}: {each['reason']}" for each in run.trials() if not each["valid"]]
-    told = analysis.job_figures(run)
+    reported = analysis.job_figures(run)
     for scene in scenes:
         for name, figures in found.figures.items():
-            of_trial = told.get(experiment.variant_name(scene, name), {})
+            of_trial = reported.get(experiment.variant_name(scene, name), {})
             figures |= {f"{scene.replace('-', '_')}_{what}": value for what, value in of_trial.items()}
 
 

@@ -121,7 +121,7 @@ def verdicts(judged: Figures, peers: Mapping[str, Figures]) -> list[Verdict]:
         value = judged.get(rule.quantity)
         if value is None:
             if rule.quantity in judged and rule.quantity in UNCONDITIONAL:
-                found.append(Verdict("fail", f"{rule.quantity} could not be told: its flows got stuck"))
+                found.append(Verdict("fail", f"{rule.quantity} has no value: its flows got stuck"))
             continue
         others = [other for each in peers.values() if (other := each.get(rule.quantity)) is not None]
         limit = rule.limit(others)

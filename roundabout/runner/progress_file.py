@@ -128,8 +128,8 @@ def read(run: Path) -> StoredProgress | None:
 
 def is_running(run: Path) -> bool:
     """Return True if a live process executes the run in the folder `run`."""
-    told = read(run)
-    return told is not None and told.is_live
+    reported = read(run)
+    return reported is not None and reported.is_live
 
 
 def running_runs(runs: Path) -> list[Path]:

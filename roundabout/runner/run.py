@@ -260,14 +260,14 @@ class Runner:
         if self.resolve_inputs is None:
             raise StoreError(f"{run.path}: trial {trial.key} has unresolved inputs. No input resolver is configured.")
         values = self.resolve_inputs(run, trial.spec, trial.depends_on)
-        told = {
+        reported = {
             name: {
                 field: {"value": to_jsonable_python(each.value, by_alias=True), "trials": each.trials}
                 for field, each in fields.items()
             }
             for name, fields in values.items()
         }
-        return replace(trial, spec=trial.spec.with_inputs(values)), {"given": told}
+        return replace(trial, spec=trial.spec.with_inputs(values)), {"given": reported}
 
     def _run_until_valid(self, trial: PlannedTrial, session: "_RunSession") -> None:
         """Attempt a trial until it is valid or the number of repeats is reached. Every attempt is stored.
@@ -350,9 +350,9 @@ def _simulate_cluster(trial: PlannedTrial, observer: Observer) -> tuple[PlannedT
 
 def _store_timeline(timeline: Timeline, cluster: Cluster, attempt: Attempt, start_ns: int) -> None:
     """Store the timeline as a table of the trial, and its decisions as events."""
-    told = timeline.as_json(cluster.scheduler.name, cassini=cluster.cassini is not None)
-    attempt.write_json(TIMELINE, told)
-    for decision in told["decisions"]:
+    reported = timeline.as_json(cluster.scheduler.name, cassini=cluster.cassini is not None)
+    attempt.write_json(TIMELINE, reported)
+    for decision in reported["decisions"]:
         attempt.log("decision", start_ns + round(decision["at_s"] * 1e9), **decision)
 
 

@@ -116,10 +116,10 @@ class Slurm:
         _call(["scancel", f"--name={job.name}"])
 
 
-def _call(words: Sequence[str], told: str = "") -> str:
+def _call(words: Sequence[str], reported: str = "") -> str:
     """Return the output of one of Slurm's programs, without the names of clusters. Raises SlurmError."""
     try:
-        done = subprocess.run(words, input=told, capture_output=True, text=True, timeout=ANSWER_TIMEOUT_S)
+        done = subprocess.run(words, input=reported, capture_output=True, text=True, timeout=ANSWER_TIMEOUT_S)
     except FileNotFoundError:
         raise SlurmError(
             f"found no {words[0]} on this machine, expected Slurm's",

@@ -146,9 +146,9 @@ class Sweep:
 
     def _plan(self, run: Run, experiment: Experiment) -> Plan:
         """Return the plan that nodes made, with the fields that a manifest leaves out. Raises ChangedError."""
-        told = run.manifest
-        plan = make_run_plan(self.provider, experiment, told["testbed"]["identity"], told["artefacts"])
-        if {trial.key for trial in plan.trials} != {trial["key"] for trial in told["plan"]}:
+        reported = run.manifest
+        plan = make_run_plan(self.provider, experiment, reported["testbed"]["identity"], reported["artefacts"])
+        if {trial.key for trial in plan.trials} != {trial["key"] for trial in reported["plan"]}:
             raise ChangedError(
                 f"{run.path}: its nodes plan other trials than this machine", "install the same roundabout on all"
             )
@@ -246,11 +246,11 @@ def _explain_failure(job: Job, what: str) -> SweepError:
     for log in sorted(job.logs.glob("*.log")):
         for why in ERROR.findall(log.read_text(errors="replace")):
             said[why.replace("\n  ", "; ")].add(log.name.partition(".")[0])
-    told = [f"{', '.join(sorted(nodes))}: {why}" for why, nodes in said.items()]
-    if not told:
+    reported = [f"{', '.join(sorted(nodes))}: {why}" for why, nodes in said.items()]
+    if not reported:
         return SweepError(
             f"{what}: jobs of Slurm ended without output",
             f"nodes must see {job.run} under this name: put --runs on a file system that they share",
         )
-    more = [f"... and {len(told) - SHOWN} more, in {job.logs}"] if len(told) > SHOWN else []
-    return SweepError(f"{what}: jobs of Slurm failed", "\n".join([*told[:SHOWN], *more]))
+    more = [f"... and {len(reported) - SHOWN} more, in {job.logs}"] if len(reported) > SHOWN else []
+    return SweepError(f"{what}: jobs of Slurm failed", "\n".join([*reported[:SHOWN], *more]))

@@ -359,9 +359,9 @@ def _without_next_hops(words: List[str]) -> List[str]:
     return [word for word in kept if word != "onlink"]
 
 
-def _ms(told: str) -> int:
+def _ms(reported: str) -> int:
     """Parse a time as `ip route` prints it: 250ms, 1.5s."""
-    return round(float(told[:-2])) if told.endswith("ms") else round(1000 * float(told.rstrip("s")))
+    return round(float(reported[:-2])) if reported.endswith("ms") else round(1000 * float(reported.rstrip("s")))
 
 
 def _devices(host: Host, words: List[str]) -> Set[str]:

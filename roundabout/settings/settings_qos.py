@@ -193,7 +193,7 @@ def _map_by_mlnx_qos(host: Host, target: str, dscp: int, now: Value, priority: V
 
 def _state_by_dcb(host: Host, target: str) -> Values:
     try:
-        told = [host.run("dcb", "-j", subject, "show", "dev", target) for subject in ("app", "dcbx", "ets", "pfc")]
+        reported = [host.run("dcb", "-j", subject, "show", "dev", target) for subject in ("app", "dcbx", "ets", "pfc")]
     except ToolError as error:
         error.hint = error.hint or f"it needs {DCB_IS_IN}, and a driver with DCB"
         raise
@@ -201,15 +201,15 @@ def _state_by_dcb(host: Host, target: str) -> Values:
         buffer = host.run("dcb", "-j", "buffer", "show", "dev", target)
     except ToolError:
         buffer = ""  # drivers need not have buffers
-    return parse_dcb([*told, buffer])
+    return parse_dcb([*reported, buffer])
 
 
-def parse_dcb(told: List[str]) -> Values:
+def parse_dcb(reported: List[str]) -> Values:
     """Parse the outputs of `dcb -j app`, `dcbx`, `ets`, `pfc` and `buffer show dev IF`. The last may be empty."""
     try:
-        app, flags, classes, lossless, buffers = (json.loads(each or "null") for each in told)
+        app, flags, classes, lossless, buffers = (json.loads(each or "null") for each in reported)
     except ValueError as error:
-        raise SettingsError(f"dcb: found {told!r}, expected JSON") from error
+        raise SettingsError(f"dcb: found {reported!r}, expected JSON") from error
     entries = app.get("dscp_prio", [])
     state: Values = dict.fromkeys(DSCPS, "none")
     # Since iproute2 6.5 each entry ends with the blank that sets it apart from the next.

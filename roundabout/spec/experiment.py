@@ -202,11 +202,11 @@ class Tcp(Strict):
     @property
     def sysctls(self) -> dict[str, int]:
         """Return the Linux sysctls, by name, that apply the given settings."""
-        asked = {
+        requested = {
             "net.ipv4.tcp_ecn": {True: 1, False: 0, None: None}[self.ecn],
             "net.ipv4.tcp_early_retrans": {True: 3, False: 0, None: None}[self.tail_loss_probes],
         }
-        return {name: value for name, value in asked.items() if value is not None}
+        return {name: value for name, value in requested.items() if value is not None}
 
     @property
     def route(self) -> dict[str, int]:
@@ -464,12 +464,12 @@ class TrialSpec(Strict):
     @property
     def switch_features(self) -> dict[str, str]:
         """Return the features of switches that the trial requires and only the packet-level model has, by field."""
-        asked = {
+        requested = {
             "topology.buffer": self.topology.buffer and f"{self.topology.buffer.bytes} bytes that ports share",
             "queue": "red" if self.queue == "red" else None,
             "dwrr": self.dwrr and f"weights {', '.join(map(str, self.dwrr.weights))}",
         }
-        return {field: found for field, found in asked.items() if found}
+        return {field: found for field, found in requested.items() if found}
 
     @property
     def feedback_delay(self) -> FeedbackDelay | None:
@@ -774,11 +774,11 @@ class Experiment(ExperimentHeader):
     @property
     def baseline(self) -> Baseline:
         """Return the baseline of speed-ups. A baseline that an older run names but does not contain is ignored."""
-        asked, levels = self.study.baseline, self.factors.get(self.x_factor, ())
-        if asked is not None and asked in self.variants:
-            return Baseline("variant", asked)
-        if asked is not None and asked in levels:
-            return Baseline(self.x_factor, asked)
+        requested, levels = self.study.baseline, self.factors.get(self.x_factor, ())
+        if requested is not None and requested in self.variants:
+            return Baseline("variant", requested)
+        if requested is not None and requested in levels:
+            return Baseline(self.x_factor, requested)
         if len(self.variants) == 1 and levels:
             return Baseline(self.x_factor, levels[0])
         concurrent = (cell.variant for cell in self.cells if not cell.spec.one_job_at_a_time)

@@ -311,14 +311,14 @@ def _check_exclude(document: Document, header: ExperimentHeader, factors: Factor
 
 def _check_study(document: Document, header: ExperimentHeader, factors: Factors) -> None:
     """Check that the compared factor varies here."""
-    asked = header.study
+    requested = header.study
     variants: list[Level] = [str(level) for level in factors.get("variant", {ONLY_VARIANT: None})]
-    over = asked.x_factor(factors)
+    over = requested.x_factor(factors)
     levels = variants if over == "variant" else [*variants, *factors.get(over, {})]
     of_levels = "a variant" if over == "variant" else f"a variant or a level of {over}"
     known: dict[str, tuple[Level | None, list[Level], str]] = {
-        "over": (asked.over, [*factors], "a factor"),
-        "baseline": (asked.baseline, levels, of_levels),
+        "over": (requested.over, [*factors], "a factor"),
+        "baseline": (requested.baseline, levels, of_levels),
     }
     for field, (found, names, what) in known.items():
         if found is not None and found not in names:

@@ -15,17 +15,17 @@ def find_nic_setting(trial: TrialSpec, calibrated: Set[str] = frozenset()) -> st
     from or to it, because elsewhere it is a queue pair's. Sets of the transports `calibrated` do not count, because the
     testbed has constants of its own in their place.
     """
-    heard = {"host": Counter[str](), "port": Counter[str]()}
+    received = {"host": Counter[str](), "port": Counter[str]()}
     for job in trial.jobs.values():
         for one, other, _ in _connections(job):
-            heard["host"][f"{one} {other}"] += job.flows
-            heard["port"][other] += job.flows
+            received["host"][f"{one} {other}"] += job.flows
+            received["port"][other] += job.flows
     for name, job in trial.jobs.items():
         values = _asked(job.transport, calibrated)
         if values.get("retransmission") == "selective_repeat":
             return f"jobs.{name}.transport.retransmission: found selective_repeat, allowed is go_back_n"
         scope = str(values.get("cnp_scope"))
-        if scope in heard and max(heard[scope].values(), default=0) > 1:
+        if scope in received and max(received[scope].values(), default=0) > 1:
             return f"jobs.{name}.transport.cnp_scope: found {scope} with several flows to a host, allowed is qp"
     return None
 

@@ -159,14 +159,18 @@ def expected_files(records: Mapping[Path, Record]) -> dict[Path, FileDigests]:
     alike: dict[TableRequest, set[str]] = defaultdict(set)
     for folder, record in older.items():
         alike[_asked(record)].update(there[folder])
-    common = {name for asked, names in alike.items() if asked.valid for name in names} - NOT_IN_ALL | {"iterations"}
-    told = {folder: record["files"] for folder, record in records.items() if "files" in record}
+    common = {name for requested, names in alike.items() if requested.valid for name in names} - NOT_IN_ALL | {
+        "iterations"
+    }
+    reported = {folder: record["files"] for folder, record in records.items() if "files" in record}
     for folder, record in older.items():
-        asked = _asked(record)
-        names = there[folder] | (common | alike[asked] | _certain_tables(asked, alike[asked]) if asked.valid else set())
+        requested = _asked(record)
+        names = there[folder] | (
+            common | alike[requested] | _certain_tables(requested, alike[requested]) if requested.valid else set()
+        )
         whose = {"run": record["run"], "trial": record["trial"]}
-        told[folder] = {f"{name}.parquet": whose for name in sorted(names)}
-    return told
+        reported[folder] = {f"{name}.parquet": whose for name in sorted(names)}
+    return reported
 
 
 class TableRequest(NamedTuple):
@@ -183,9 +187,9 @@ def _asked(record: Record) -> TableRequest:
     return TableRequest(record["valid"], kinds, bool(record["spec"].get("capture")))
 
 
-def _certain_tables(asked: TableRequest, found: set[str]) -> set[str]:
+def _certain_tables(requested: TableRequest, found: set[str]) -> set[str]:
     """Return the tables that it surely has. Packets come with a count of them; a model captures none."""
-    return ({"cross_traffic"} if asked.traffic else set()) | (CAPTURED if found & CAPTURED else set())
+    return ({"cross_traffic"} if requested.traffic else set()) | (CAPTURED if found & CAPTURED else set())
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -136,8 +136,8 @@ class Attempt:
         """Move the attempt into place. Return False if a folder with content is there already."""
         files.make_directory(place.parent)
         with files.disk_errors(self.path):
-            told = contents.describe_files(self.path)
-        files.write_json(self.path / RECORD, contents.seal_record({**record, "files": told}))
+            reported = contents.describe_files(self.path)
+        files.write_json(self.path / RECORD, contents.seal_record({**record, "files": reported}))
         files.return_tree_to_caller(self.path)
         with files.disk_errors(place):
             files.sync_tree(self.path)
@@ -242,7 +242,7 @@ class Run:
         folders = [*self._folders("rejected"), *self._folders("references")]
         aside = {folder: contents.read_record(folder, self._id_in_manifest) for folder in folders}
         expected = contents.expected_files(records) | {folder: each.get("files", {}) for folder, each in aside.items()}
-        wrong = [fault for folder, told in expected.items() for fault in contents.find_faults(folder, told)]
+        wrong = [fault for folder, reported in expected.items() for fault in contents.find_faults(folder, reported)]
         lost = self.listed_trials().keys() - self.committed()
         self._refuse([*wrong, *(f"{self.path / 'trials' / key} is missing" for key in sorted(lost))])
 

@@ -127,7 +127,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("offset_ns", INTEGER, RUN_NS, "what must be added to host_ns to get the run's clock"),
         Column("bound_ns", INTEGER, "ns", "half the quickest round trip; 0 where host and controller share a clock"),
         Column("utc_ns", INTEGER, RUN_NS, "what the host took for UTC at that instant"),
-        Column("sync", TEXT, "", "JSON: what chrony and PTP say of this clock, or `none`; null where it was not asked"),
+        Column("sync", TEXT, "", "JSON: what chrony and PTP say of this clock, or `none`; null if it was not read"),
     ),
     # One row a window of about 1 s, of each host, or of the controller where that is their CPU; host_ns and
     # controller_ns are its end.
@@ -220,7 +220,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "cross_traffic": (
         TRAFFIC,
         Column("kind", TEXT, "", "consistent, burst or iperf"),
-        Column("asked_gbps", REAL, "Gbit/s", "load asked for, payload"),
+        Column("asked_gbps", REAL, "Gbit/s", "requested load, payload"),
         Column("planned_gbps", REAL, "Gbit/s", "load of the flows drawn"),
         Column("planned_gbps_standard_error", REAL, "Gbit/s", "of that, since sizes are drawn"),
         Column("offered_gbps", REAL, "Gbit/s", "load of the flows that were due while the jobs ran"),

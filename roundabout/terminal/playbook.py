@@ -33,9 +33,9 @@ def plain_table(*headings: str) -> Table:
     return Table(*headings, box=None, header_style="bold", pad_edge=False)
 
 
-def name_hosts(hosts: Collection[str], asked: Collection[str]) -> str:
+def name_hosts(hosts: Collection[str], requested: Collection[str]) -> str:
     """Return the names of `hosts`, or their number if they are all of several hosts."""
-    return f"all {len(hosts)} hosts" if len(hosts) > 1 and set(hosts) == set(asked) else ", ".join(hosts)
+    return f"all {len(hosts)} hosts" if len(hosts) > 1 and set(hosts) == set(requested) else ", ".join(hosts)
 
 
 def find_drift(reports: playbooks.Reports) -> Iterator[Drift]:

@@ -73,9 +73,9 @@ def _listed(
     """Return the providers of a list. Each gets the options that it has."""
     if len(set(names)) < len(names) or not all(names):
         raise UsageError(f"--testbed: found '{','.join(names)}', expected names of testbeds, each once")
-    asked = {name: str(value) for name, value in {"inventory": inventory, **options}.items() if value is not None}
-    known = {name: find_provider({**asked, "testbed": name}).where.keys() for name in names}
-    if strange := asked.keys() - {option for own in known.values() for option in own}:
+    requested = {name: str(value) for name, value in {"inventory": inventory, **options}.items() if value is not None}
+    known = {name: find_provider({**requested, "testbed": name}).where.keys() for name in names}
+    if strange := requested.keys() - {option for own in known.values() for option in own}:
         raise UsageError(f"found --{min(strange)}, expected none: none of {', '.join(names)} has this option")
     providers = tuple(
         provider_for_experiment(

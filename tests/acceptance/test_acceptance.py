@@ -215,7 +215,7 @@ def test_rdmas_own_packets_count_where_servers_have_it() -> None:
         raise NoRdmaError("s0: RDMA device: none")
 
     (told,) = rdma_verdicts(lacking)
-    assert (told.verdict, told.found) == ("not measured", "not told: s0: RDMA device: none")
+    assert (told.verdict, told.found) == ("not measured", "not measured: s0: RDMA device: none")
 
 
 class Acceptor:

@@ -130,7 +130,7 @@ PEERS: dict[str, Figures] = {"cubic": {"gbps": 10.0, "cpu_us": 2.0, "queue_marks
         ({"gbps": 0.3}, "its window does not grow: 0.30 Gbit/s (at least 1.00)"),
         ({"cpu_us": 3.2}, "an ACK costs 1.60 times cubic's (at most 1.50)"),
         ({"jain_8": 0.5}, "8 flows do not share evenly: Jain's index 0.50 (at least 0.90)"),
-        ({"gbps": None}, "gbps could not be told: its flows got stuck"),
+        ({"gbps": None}, "gbps has no value: its flows got stuck"),
         ({"queue_marks_ms": 40.0}, "ignores marks: the round trip, in ms, is 40.0 (at most 3.1)"),
     ],
 )

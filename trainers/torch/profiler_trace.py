@@ -11,14 +11,14 @@ LEFT_OUT = 1  # number of first iterations that are not recorded, because the pr
 
 
 @contextlib.contextmanager
-def recorded(asked, iterations, say):
+def recorded(requested, iterations, say):
     """Yield the function to call after each iteration.
 
     `say` reports the end of the last recorded iteration, and then the trace.
 
-    Without a request in `asked` nothing is recorded or reported. Raises ValueError for a PyTorch that cannot record.
+    Without a request in `requested` nothing is recorded. Raises ValueError for a PyTorch that cannot record.
     """
-    if not asked:
+    if not requested:
         yield lambda: None
         return
     import torch  # noqa: PLC0415 - whether it is there is for the worker to say

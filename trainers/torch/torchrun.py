@@ -14,5 +14,5 @@ except ImportError as error:
     sys.exit(f"{sys.executable} has no PyTorch ({error})")
 
 if Std.from_str("0") is None:
-    Std.from_str = classmethod(lambda kind, told: kind(int(told)))
+    Std.from_str = classmethod(lambda kind, reported: kind(int(reported)))
 run.main()

@@ -40,14 +40,14 @@ class Worker:
     `device` is the device that computes.
     """
 
-    def __init__(self, torch, asked):
-        self.torch, self.asked = torch, asked
-        self.job, self.rank, self.batch, self.shape = asked.job, asked.rank, asked.batch, asked.model
+    def __init__(self, torch, requested):
+        self.torch, self.asked = torch, requested
+        self.job, self.rank, self.batch, self.shape = requested.job, requested.rank, requested.batch, requested.model
         self.count = len(self.job["workers"])
-        self.backend = asked.backend or ("nccl" if torch.cuda.is_available() else "gloo")
+        self.backend = requested.backend or ("nccl" if torch.cuda.is_available() else "gloo")
         self.device = torch.device(f"cuda:{self._place()}" if self.backend == "nccl" else "cpu")
         self.clock = self._clock()
-        computing_ms = sum(phase.get("compute_ms", 0) for phase in self.job["phases"]) if asked.paced else 0
+        computing_ms = sum(phase.get("compute_ms", 0) for phase in self.job["phases"]) if requested.paced else 0
         self.pace = training_times.Pace(self.clock, round(computing_ms * 1e6))
         # The same networks in all workers, and other examples in each.
         self.seed = (self.job["seed"] + zlib.crc32(self.job["name"].encode())) % 2**62
@@ -225,23 +225,23 @@ def options(about):
     return parser
 
 
-def run(framework, asked, lines):
+def run(framework, requested, lines):
     """Train as the command line requests.
 
     Raises ImportError for a missing module, and ValueError, RuntimeError and OSError for failures.
     """
-    refuse(asked.job)
+    refuse(requested.job)
     hurry()
     import torch  # noqa: PLC0415 - whether it is there is for this process to say
     import torch.distributed  # noqa: PLC0415
 
-    worker = Worker(torch, asked)
+    worker = Worker(torch, requested)
     training = framework(worker)
     worker.finish_queue()
     with contextlib.closing(training_flows.Flows(worker.job["workers"], worker.rank)) as flows:
         say("ready")
         start_ns = start_of(lines.get())
-        with profiler_trace.recorded(asked.record, worker.job["iterations"], say) as ended:
+        with profiler_trace.recorded(requested.record, worker.job["iterations"], say) as ended:
             train(worker, training, flows, start_ns, ended)
         for event in flows.events():
             say("flow", **event)
@@ -249,16 +249,16 @@ def run(framework, asked, lines):
 
 def main(framework, parser):
     """Run a worker from its command line to its end, and return the exit status."""
-    asked = parser.parse_args()
+    requested = parser.parse_args()
     keep_output()
     lines = told()
     try:
-        run(framework, asked, lines)
+        run(framework, requested, lines)
     except ImportError as error:
         say("error", message=f"{sys.executable} cannot train so ({error}): docs/how-to/training.md says what it needs")
         return 1
     except (ValueError, RuntimeError, OSError) as error:
         say("error", message=str(error))
         return 1
-    say("done", iterations=asked.job["iterations"])
+    say("done", iterations=requested.job["iterations"])
     os._exit(0)  # threads of frameworks may wait for peers that have ended

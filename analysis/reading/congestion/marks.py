@@ -162,8 +162,8 @@ def _attribute_place(place: _Place, spec: TrialSpec, of_jobs: Mapping[str, Itera
     spans = {host: _sending_spans(host, spec, of_jobs) for host in place.sources}
     for job in crossing:
         hosts = [host for host in spec.jobs[job].hosts if host in place.sources]
-        told = all(spans[host] for host in hosts)
-        owned[job] = [place.sources[host].restrict_to(*spans[host][job]) for host in hosts] if told else None
+        reported = all(spans[host] for host in hosts)
+        owned[job] = [place.sources[host].restrict_to(*spans[host][job]) for host in hosts] if reported else None
     parts = [(host, span) for host in spans for span in _unclaimed_spans(spans[host], owned)]
     others = [place.sources[host].restrict_to(*span) for host, span in parts]
     return attribute(place.counted, owned, others, of_jobs)

@@ -43,7 +43,7 @@ class SendRates:
     @property
     def name(self) -> str:
         """Return the name in figures."""
-        return f"{self.kind}, {self.asked_gbps:g} Gbit/s asked"
+        return f"{self.kind}, {self.asked_gbps:g} Gbit/s requested"
 
 
 def skewness(values: Floats) -> float:

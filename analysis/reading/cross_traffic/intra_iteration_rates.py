@@ -54,18 +54,18 @@ def intra_iteration_rates(run: Run) -> list[IntraIterationRates]:
     """Return the rates inside iterations of jobs near Salamy's loads, from workers' counters (every 10 ms)."""
     jobs = jobs_under_load(run)
     wanted = [(loaded, percent, _nearest(loaded, load)) for loaded in jobs for percent, load in LOADS.items()]
-    rates = _rates(run, {loaded.cells[asked] for loaded, _, asked in wanted})
+    rates = _rates(run, {loaded.cells[requested] for loaded, _, requested in wanted})
     result = []
-    for loaded, percent, asked in wanted:
-        places = [(loaded.cells[asked], host) for host in flow_senders(loaded.spec, loaded.job)]
+    for loaded, percent, requested in wanted:
+        places = [(loaded.cells[requested], host) for host in flow_senders(loaded.spec, loaded.job)]
         known = [rates[place] for place in places if place in rates]
-        if abs(asked - LOADS[percent]) <= NEAR_GBPS and len(known) == 2:
-            result.append(IntraIterationRates(loaded, percent, asked, *known))
+        if abs(requested - LOADS[percent]) <= NEAR_GBPS and len(known) == 2:
+            result.append(IntraIterationRates(loaded, percent, requested, *known))
     return result
 
 
 def _nearest(loaded: JobUnderLoad, load_gbps: float) -> float:
-    return min(loaded.levels, key=lambda asked: abs(asked - load_gbps))
+    return min(loaded.levels, key=lambda requested: abs(requested - load_gbps))
 
 
 def flow_senders(spec: TrialSpec, job: ResolvedJob) -> list[str]:

@@ -120,9 +120,9 @@ def varies_load(experiment: Experiment) -> bool:
     """Return True if a factor changes the load: the factor that the study names, or one whose levels are loads."""
     over = load_factor(experiment)
     levels = experiment.factors.get(over, ())
-    told = over != LOAD or not any(isinstance(level, str) for level in levels)
+    reported = over != LOAD or not any(isinstance(level, str) for level in levels)
     loads = {tuple(each.load_gbps for each in cell.spec.cross_traffic.values()) for cell in experiment.cells}
-    return told and len(levels) > 0 and len(loads - {()}) >= min(2, len(levels))
+    return reported and len(levels) > 0 and len(loads - {()}) >= min(2, len(levels))
 
 
 @cached_per_run

@@ -399,12 +399,12 @@ class _TraceReader:
             return _group_name(args, "Process Group Name")
         return next(iter(self._configured)) if len(self._configured) == 1 else "0"
 
-    def _members_of(self, group: str, told: Any, ranks: int) -> tuple[int, ...]:
+    def _members_of(self, group: str, reported: Any, ranks: int) -> tuple[int, ...]:
         """Return the global ranks of a group. Raises FieldError if they are missing, or recorded in two ways."""
-        key = group, str(told), ranks
+        key = group, str(reported), ranks
         if key not in self._members_told:
             known = self._configured.get(group) or self.members.get(group)
-            members = _members(told, known, ranks, self._world)
+            members = _members(reported, known, ranks, self._world)
             if self._rank not in members:
                 raise FieldError(
                     f"field {RANKS}: found no rank {self._rank} in group {quote_value(group)}, expected it"
@@ -589,17 +589,21 @@ def _group_name(of: Event, name: str) -> str:
     return str(value)
 
 
-def _members(told: Any, known: tuple[int, ...] | None, ranks: int, world: int, field: str = RANKS) -> tuple[int, ...]:
+def _members(
+    reported: Any, known: tuple[int, ...] | None, ranks: int, world: int, field: str = RANKS
+) -> tuple[int, ...]:
     """Return the ranks of a group: the known ones, else the recorded ones, else all. Raises FieldError."""
-    begin, cut = ((), True) if told in (None, "") else _whole_numbers(told, field, "ranks")
+    begin, cut = ((), True) if reported in (None, "") else _whole_numbers(reported, field, "ranks")
     if known is None:
         known = _continue_ranks(begin, ranks, field) if cut and begin else begin or tuple(range(world))
     if begin != (known[: len(begin)] if cut else known):
-        raise FieldError(f"field {field}: found {quote_value(told)}, expected the ranks that its group has elsewhere")
+        raise FieldError(
+            f"field {field}: found {quote_value(reported)}, expected the ranks that its group has elsewhere"
+        )
     if len(known) != ranks:
         raise FieldError(f"field Group size: found {ranks}, expected {len(known)}, as its group has so many ranks")
     if max(known) >= world or len(set(known)) < len(known):
-        raise FieldError(f"field {field}: found {quote_value(told)}, expected different ranks below {world}")
+        raise FieldError(f"field {field}: found {quote_value(reported)}, expected different ranks below {world}")
     return known
 
 

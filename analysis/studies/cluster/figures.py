@@ -200,8 +200,13 @@ def draw_scores(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Fig
     result, (panel,) = new_figure(1, 1, 2.9)
     scale, unit = _clock(cells)
     for cell in ranked:
-        told = [(each.at_s / scale, each.known_scores) for each in cell.first.timeline.decisions if each.known_scores]
-        others, chosen = [(at, score) for at, own in told for score in own], [(at, max(own)) for at, own in told]
+        reported = [
+            (each.at_s / scale, each.known_scores) for each in cell.first.timeline.decisions if each.known_scores
+        ]
+        others, chosen = (
+            [(at, score) for at, own in reported for score in own],
+            [(at, max(own)) for at, own in reported],
+        )
         look: Any = {"color": colours[cell.variant]}
         panel.plot(*zip(*others, strict=True), ".", alpha=0.25, markersize=4, gid="candidates", **look)
         panel.step(*zip(*chosen, strict=True), where="post", gid="chosen", **look)

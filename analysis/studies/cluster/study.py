@@ -163,13 +163,13 @@ def groups(cells: Sequence[ClusterCell]) -> list[tuple[str, list[ClusterCell]]]:
 
 def baseline_of(cells: Sequence[ClusterCell], cell: ClusterCell, base: str) -> ClusterCell | None:
     """Return the baseline of `cell`: the same scheduler without Cassini, else the variant `base`; None without it."""
-    told = cell.first.timeline
+    reported = cell.first.timeline
     plain = (
         each
         for each in cells
-        if told.cassini
+        if reported.cassini
         and each.id.without_factor("variant") == cell.id.without_factor("variant")
-        and (each.first.timeline.scheduler, each.first.timeline.cassini) == (told.scheduler, False)
+        and (each.first.timeline.scheduler, each.first.timeline.cassini) == (reported.scheduler, False)
     )
     found = next(plain, None) or cell_of_variant(cells, cell, base)
     return found if found is not cell else None

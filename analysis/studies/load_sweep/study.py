@@ -389,11 +389,11 @@ def _levels(sweep: JobSweep, cells: Sequence[JobCell]) -> Iterable[LevelResult]:
     loaded = sweep.loaded
     of_cell = {cell.id: cell for cell in cells if cell.job == loaded.job_name}
     alone = of_cell.get(loaded.cells.get(0.0, CellId({})))
-    for asked, repetitions in sorted(loaded.levels.items()):
-        cell = of_cell[loaded.cells[asked]]
+    for requested, repetitions in sorted(loaded.levels.items()):
+        cell = of_cell[loaded.cells[requested]]
         payload_gbps = math.fsum(load for load, _ in repetitions) / len(repetitions)
         yield LevelResult(
-            asked_gbps=asked,
+            asked_gbps=requested,
             payload_gbps=payload_gbps,
             repetitions=cell.repetitions,
             iterations=cell.iterations,
@@ -552,7 +552,7 @@ def _loads(found: Sequence[CrossTrafficOutcome]) -> Iterable[LoadResult]:
     for each in found:
         groups.setdefault((each.kind, each.asked_gbps), []).append(each)
     for (kind, asked_gbps), trials in sorted(groups.items()):
-        told = [each.schedule_held for each in trials if each.schedule_held is not None]
+        reported = [each.schedule_held for each in trials if each.schedule_held is not None]
         late_us = (each.lateness_p99_us for each in trials if each.lateness_p99_us is not None)
         yield LoadResult(
             kind=kind,
@@ -562,8 +562,8 @@ def _loads(found: Sequence[CrossTrafficOutcome]) -> Iterable[LoadResult]:
             achieved_gbps=_mean(each.achieved_gbps for each in trials),
             payload_gbps=_mean(each.payload_gbps for each in trials),
             trials=len(trials),
-            schedules_told=len(told),
-            schedules_held=sum(told),
+            schedules_told=len(reported),
+            schedules_held=sum(reported),
             lateness_p99_us=max(late_us, default=None),
             lagging_share=_mean(each.lagging_share for each in trials),
         )

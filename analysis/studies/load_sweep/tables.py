@@ -138,7 +138,7 @@ def load_table(found: Sequence[LoadResult]) -> Table:
     """Return a table of requested, planned, offered and achieved loads, as means over trials."""
     columns = (
         Column(kind="names"),
-        Column("asked,\nGbit/s", "g"),
+        Column("requested,\nGbit/s", "g"),
         *(Column(name, ".2f") for name in ("planned", "offered", "taken by\nreceivers", "sent by\ncounters")),
         *(Column("trials", "d"), Column("schedule\nheld", "d"), Column("late by,\np99", ".1f", " ms")),
         Column("began\ntoo late", ".1%"),
@@ -164,7 +164,7 @@ def attempt_table(found: Sequence[AttemptsResult]) -> Table:
 def intra_iteration_table(sweeps: Sweeps) -> Table:
     """Return a table of the rates of flows 1 and 2 while iterations communicate, Gbit/s (Table 3.11)."""
     heads = ("flow 1,\nover time", "flow 2", "flow 1,\nover packets", "flow 2", "Salamy:\nflow 1", "flow 2")
-    columns = (NAME, Column("asked,\nGbit/s", "g"), *(Column(head, ".2f") for head in heads))
+    columns = (NAME, Column("requested,\nGbit/s", "g"), *(Column(head, ".2f") for head in heads))
     rows = []
     for sweep in sweeps:
         for each in sweep.inside:
@@ -301,12 +301,12 @@ def _spare(sweep: SweepResult | None) -> Cell:
     if sweep is None:
         return Cell()
     again = sweep.as_printed and sweep.as_printed.spare_gbps
-    told = [
+    reported = [
         *([MARK] if sweep.disturbance is not None else []),
         *([f"as Salamy takes it {again:.2f}"] if again is not None and sweep.observed else []),
         *([f"Salamy {sweep.observed.spare_gbps:.2f}"] if sweep.observed else []),
     ]
-    return Cell(sweep.spare_gbps, note=", ".join(told))
+    return Cell(sweep.spare_gbps, note=", ".join(reported))
 
 
 def _fit(sweep: SweepResult) -> Sequence[Cell]:
@@ -347,12 +347,12 @@ def _prediction(found: PredictionResult) -> Cell:
 
 
 def _load(found: LoadResult) -> Sequence[Cell]:
-    told, held = found.schedules_told, found.schedules_held
+    reported, held = found.schedules_told, found.schedules_held
     late_us = found.lateness_p99_us
     return (
         *map(Cell, (found.asked_gbps, found.planned_gbps, found.offered_gbps, found.achieved_gbps, found.payload_gbps)),
         Cell(found.trials),
-        Cell("" if not told else "all" if held == told else held),
+        Cell("" if not reported else "all" if held == reported else held),
         Cell(None if late_us is None else late_us / 1e3),
         Cell(found.lagging_share),
     )

@@ -59,8 +59,8 @@ class CellPlace(Result):
     def group(self) -> str:
         """Return the levels of the other factors, as text for headings."""
         others = CellId(self.levels).without_factor(self.over).levels
-        told = ((name.rpartition(".")[2], level) for name, level in others.items())
-        return " · ".join(str(level) if name == "variant" else f"{name} {level}" for name, level in told)
+        reported = ((name.rpartition(".")[2], level) for name, level in others.items())
+        return " · ".join(str(level) if name == "variant" else f"{name} {level}" for name, level in reported)
 
 
 class Gain(CellPlace):
@@ -188,9 +188,9 @@ def _possible_gains(
 
 def _meetings(run: Run, cells: Sequence[CellTrials], over: str) -> tuple[Interleaving, ...]:
     reading = CachedReading(run)
-    asked = QuantityRequest(reading)
-    cases = cast("Sequence[Case]", find_quantity("iteration from which jobs stay interleaved").measure(asked))
-    lasting = {cell.id: case for (cell, _), case in zip(spans_of_sharing_jobs(asked), cases, strict=True)}
+    requested = QuantityRequest(reading)
+    cases = cast("Sequence[Case]", find_quantity("iteration from which jobs stay interleaved").measure(requested))
+    lasting = {cell.id: case for (cell, _), case in zip(spans_of_sharing_jobs(requested), cases, strict=True)}
     counted = {what: count_signals(run, cells, [what]) for what in WHAT}
     found = []
     for cell in cells:
@@ -219,8 +219,8 @@ def _interleaved(case: Case | None) -> dict[str, Any]:
     if case is None:
         return {"interleaved": None, "interleaved_ci95": None, "told": "no shared link"}
     sure = case.ci95 if case.ci95 and math.isfinite(case.value) else None
-    told = "" if math.isfinite(case.value) else case.properties["never"]
-    return {"interleaved": finite_or_none(case.value), "interleaved_ci95": sure, "told": told}
+    reported = "" if math.isfinite(case.value) else case.properties["never"]
+    return {"interleaved": finite_or_none(case.value), "interleaved_ci95": sure, "told": reported}
 
 
 def _largest_slowdown(cell: CellTrials, alone: CellTrials | None) -> Measured | None:

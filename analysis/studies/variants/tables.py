@@ -66,8 +66,8 @@ def interleaving_table(results: Results) -> Table:
 
 def timetable_table(results: Results) -> Table:
     """Return a table of how often jobs with timetables are delayed, and how fast they drift."""
-    told = [each for each in results.meetings if each.drift is not None or each.adjustments is not None]
-    sections = group_by_title(told, lambda each: each.group, lambda each: (Cell(each.name), *_figures(each, _HELD)))
+    reported = [each for each in results.meetings if each.drift is not None or each.adjustments is not None]
+    sections = group_by_title(reported, lambda each: each.group, lambda each: (Cell(each.name), *_figures(each, _HELD)))
     return Table((Column(kind="names"), *_HELD.values()), sections, "Jobs and their timetables")
 
 

@@ -91,8 +91,8 @@ def _describe_amount(plan: Plan, where: TestbedProvider) -> str:
 
 def describe_changes(experiment: Experiment) -> list[str]:
     """Return one line that describes the experiment's overrides, or no line without overrides."""
-    told = [f"{path} {json.dumps(value)}" for path, value in experiment.changes.items()]
-    return [f"changed: {'; '.join(told)}"] if told else []
+    reported = [f"{path} {json.dumps(value)}" for path, value in experiment.changes.items()]
+    return [f"changed: {'; '.join(reported)}"] if reported else []
 
 
 def plan_table(plan: Plan) -> Table:
@@ -124,8 +124,8 @@ def describe_routes(specs: Iterable[TrialSpec]) -> list[str]:
     for spec in specs:
         routing = spec.topology.routing
         if routing is not None and not spec.topology.is_tree:
-            told = f", {routing.hash} hash" if routing.name != "static" else ""
-            lines[f"routes of {spec.topology.name} ({routing.name}, seed {routing.seed}{told}):"] = None
+            reported = f", {routing.hash} hash" if routing.name != "static" else ""
+            lines[f"routes of {spec.topology.name} ({routing.name}, seed {routing.seed}{reported}):"] = None
             if spec.cluster:
                 lines["  those of a trace's jobs are decided with their placements; trial.json records them"] = None
             lines |= dict.fromkeys(f"  {route}" for route in list_routes(spec))

@@ -123,9 +123,9 @@ def ssh(
     os.execv(program, ["ssh", "-F", str(opened.ssh_config()), host, *(command or [])])  # noqa: S606 - we become it
 
 
-def _parse_shifts(asked: Iterable[str]) -> dict[str, int]:
+def _parse_shifts(requested: Iterable[str]) -> dict[str, int]:
     shifts = {}
-    for each in asked:
+    for each in requested:
         found = CLOCK_SHIFT.fullmatch(each)
         if found is None:
             raise UsageError(

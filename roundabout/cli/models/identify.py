@@ -81,8 +81,8 @@ def _show(document: "Identification", fitting: "Sequence[Observation]", record: 
     console = Screen()
     console.print(screen.table_renderable(table(document, sorted(fitting, key=lambda each: each.rank))))
     missed = ", ".join(f"{count} by {variant}" for variant, count in record["rejected_by"].items())
-    told = f"{len(fitting)} of {record['candidates']} candidates fit; others miss it: {missed}."
-    console.print(told, highlight=False)
+    reported = f"{len(fitting)} of {record['candidates']} candidates fit; others miss it: {missed}."
+    console.print(reported, highlight=False)
     departures = fitting and min(fitting, key=lambda each: each.rank).candidate.departures
     from_vendor = f"departs from the vendor's values in {', '.join(departures)}" if departures else "is the vendor's"
     console.print(f"The representative, in the first row, {from_vendor}. SHA-256 {record['hash']}", highlight=False)

@@ -34,16 +34,16 @@ def command(
 
 def show_exceptions(reports: playbooks.Reports) -> None:
     """Print the settings that were overridden, skipped, or failed to be restored, with the reasons."""
-    told = plain_table("host", "setting", "what became of it")
+    reported = plain_table("host", "setting", "what became of it")
     for host, report in reports.items():
         for each in report.get("overridden", []):
-            told.add_row(host, Text(each["setting"]), Text(f"restored, though somebody had set {each['found']}"))
+            reported.add_row(host, Text(each["setting"]), Text(f"restored, though somebody had set {each['found']}"))
         for each in report.get("skipped", []):
-            told.add_row(host, Text(each["setting"]), Text(f"nothing to restore: {each['reason']}"))
+            reported.add_row(host, Text(each["setting"]), Text(f"nothing to restore: {each['reason']}"))
         for each in report.get("not_restored", []):
-            told.add_row(host, Text(each["setting"]), Text(_failure(each)))
-    if told.row_count:
-        Screen().print(told)
+            reported.add_row(host, Text(each["setting"]), Text(_failure(each)))
+    if reported.row_count:
+        Screen().print(reported)
 
 
 def _failure(each: dict[str, Any]) -> str:

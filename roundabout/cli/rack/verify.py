@@ -41,9 +41,9 @@ def command(inventory: Inventory, traffic: Traffic = False, as_json: Json = Fals
     rows = list(rack.check_traffic(f"verify-{os.getpid()}")) if rack else []
     if as_json:
         names = ("host", "what", "expected", "found")
-        told = {"drift": [dict(zip(names, drift, strict=True)) for drift in found]}
+        reported = {"drift": [dict(zip(names, drift, strict=True)) for drift in found]}
         ridden = [{**row._asdict(), "wrong": [each._asdict() for each in row.wrong]} for row in rows]
-        typer.echo(json.dumps(told | ({"traffic": ridden} if rack else {})))
+        typer.echo(json.dumps(reported | ({"traffic": ridden} if rack else {})))
     else:
         if found:
             show_drift(found, [host for host, report in reports.items() if "switch" not in report])
@@ -73,12 +73,12 @@ def show_traffic(rows: "list[Row]") -> None:
     Screen().print(ridden)
 
 
-def show_drift(found: list[Drift], asked: Collection[str]) -> None:
-    """Print a table of the drift: hosts, setting, expected value and found value. `asked` has all servers."""
+def show_drift(found: list[Drift], requested: Collection[str]) -> None:
+    """Print a table of the drift: hosts, setting, expected value and found value. `requested` has all servers."""
     hosts_of: dict[tuple[str, ...], list[str]] = {}
     for host, *drift in found:
         hosts_of.setdefault(tuple(drift), []).append(host)
     table = plain_table("host", "what", "expected", "found")
     for row, hosts in hosts_of.items():
-        table.add_row(*map(Text, (name_hosts(hosts, asked), *row)))
+        table.add_row(*map(Text, (name_hosts(hosts, requested), *row)))
     Screen().print(table)

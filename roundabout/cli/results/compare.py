@@ -87,8 +87,8 @@ def _compare_testbeds(experiment: str, runs: Path, page: Path | None, *, as_json
 def _refuse_violations(judged: list[guard.RuleVerdict]) -> None:
     """Raise RuleViolatedError if a rule is violated, or could be judged nowhere, so that nothing passes unmeasured."""
     found = [f"{each.rule}: {each.cell}, {each.job}: {each.change:+.1%}" for each in guard.failed_rules(judged)]
-    told = {each.rule for each in judged if not each.why}
-    untold = {each.rule: f"{each.rule}: judged nowhere: {each.why}" for each in judged if each.rule not in told}
+    reported = {each.rule for each in judged if not each.why}
+    untold = {each.rule: f"{each.rule}: judged nowhere: {each.why}" for each in judged if each.rule not in reported}
     if found or untold:
         hint = "run more repetitions or iterations, or ask for p90 in place of p99" if untold else None
         raise RuleViolatedError("; ".join([*found, *untold.values()]), hint)

@@ -20,10 +20,10 @@ def command() -> None:
 
     Live runs and labs made by `roundabout lab` are not touched.
     """
-    told = []
+    reported = []
 
     def tell(line: str) -> None:
-        told.append(line)
+        reported.append(line)
         typer.echo(line)
 
     for path in scratch.remove_dead():
@@ -42,7 +42,7 @@ def command() -> None:
         if _has_leftovers():
             failed.append(error)
     journal.raise_together(failed)
-    if not told:
+    if not reported:
         typer.echo("nothing to undo")
 
 

@@ -72,9 +72,9 @@ def follow_run(path: Path, show: Show) -> Progress:
     while progress_file.read(path) is None and progress_file.run_on_machine() == path:  # what it runs on is being raised
         show(progress)
         time.sleep(progress_file.PERIOD_S)
-    while told := progress_file.read(path):
-        progress = told.progress
-        if not told.is_live:
+    while reported := progress_file.read(path):
+        progress = reported.progress
+        if not reported.is_live:
             break
         show(progress)
         time.sleep(progress_file.PERIOD_S)
@@ -113,10 +113,10 @@ class _Lines:
         self._said: dict[str, Any] = {}
 
     def show(self, progress: Progress) -> None:
-        if (told := {**asdict(progress), "state": "running"}) != self._said:
-            _print_line(self._console, told)
-            self._said = told
+        if (reported := {**asdict(progress), "state": "running"}) != self._said:
+            _print_line(self._console, reported)
+            self._said = reported
 
 
-def _print_line(console: Screen, told: dict[str, Any]) -> None:
-    console.out(json.dumps(told), highlight=False)
+def _print_line(console: Screen, reported: dict[str, Any]) -> None:
+    console.out(json.dumps(reported), highlight=False)

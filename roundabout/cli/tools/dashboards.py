@@ -28,7 +28,7 @@ PAGE = """<!doctype html><meta charset="utf-8"><title>Roundabout</title>
 <style>body {{ font: 16px/1.5 sans-serif; max-width: 45em; margin: 2em auto; padding: 0 1em }}</style>
 <h1>Roundabout</h1>
 <ul>{graphs}</ul>
-<p><a href="{url}/alerts">Alerts</a> · <a href="{url}/targets">who is asked</a> · <a href="{url}/rules">rules</a></p>
+<p><a href="{url}/alerts">Alerts</a> · <a href="{url}/targets">targets</a> · <a href="{url}/rules">rules</a></p>
 <p>{standing}</p>
 """
 

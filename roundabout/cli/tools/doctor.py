@@ -63,13 +63,13 @@ def fold_hosts(checks: Sequence[Check]) -> list[Check]:
     Hosts that meet a requirement have the same result, whatever was found on them.
     """
     alike: dict[Check, dict[str, str]] = {}  # what was found, by host
-    asked = dict.fromkeys(check.name.partition(" ")[0] for check in checks)
+    requested = dict.fromkeys(check.name.partition(" ")[0] for check in checks)
     for check in checks:
         host, _, name = check.name.partition(" ")
         alike.setdefault(replace(check, name=name, found="" if check.good else check.found), {})[host] = check.found
     names = list(dict.fromkeys(check.name for check in alike))
     return [
-        replace(check, found=f"{', '.join(dict.fromkeys(found.values()))} ({name_hosts(found, asked)})")
+        replace(check, found=f"{', '.join(dict.fromkeys(found.values()))} ({name_hosts(found, requested)})")
         for check, found in sorted(alike.items(), key=lambda each: names.index(each[0].name))
     ]
 

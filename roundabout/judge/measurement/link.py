@@ -67,12 +67,12 @@ class SharedLink:
         """Apply the settings of `trial` to all hosts, which then use its transport."""
         (transport,) = trial.transports.values()
         host = next(name for name in self._places if trial.transport_of(name))
-        asked = self._lab.settings_document(trial, host)
-        values = asked.get("transport", {}).get(transport.name, {})
+        requested = self._lab.settings_document(trial, host)
+        values = requested.get("transport", {}).get(transport.name, {})
         for place in self._places.values():
-            place.set_sysctls(asked["sysctl"] | FREE)
+            place.set_sysctls(requested["sysctl"] | FREE)
             place.run(
-                "ip", "link", "set", interface(0), "gso_max_size", str(asked["link"][interface(0)]["gso_max_size"])
+                "ip", "link", "set", interface(0), "gso_max_size", str(requested["link"][interface(0)]["gso_max_size"])
             )
             if values:
                 place.run(str(TOOL), "set", transport.name, *(f"{name}={value}" for name, value in values.items()))

@@ -97,11 +97,11 @@ class SwapSearch:
     """A search of all swaps of two workers. `placements` are the present ones; jobs in `fixed` are not moved."""
 
     def __init__(
-        self, ground: HostTree, asked: LinkDemands, placements: Placements, fixed: Collection[str] = ()
+        self, ground: HostTree, requested: LinkDemands, placements: Placements, fixed: Collection[str] = ()
     ) -> None:
-        self._ground, self._asked, self._fixed = ground, asked, fixed
+        self._ground, self._asked, self._fixed = ground, requested, fixed
         self.placements = dict(placements)
-        self._crossed = {job: asked.circles_of(job, placement) for job, placement in self.placements.items()}
+        self._crossed = {job: requested.circles_of(job, placement) for job, placement in self.placements.items()}
         self._meet()
 
     def worst_excess(self) -> dict[str, float]:

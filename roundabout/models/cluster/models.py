@@ -210,8 +210,8 @@ def make_profile(name: str, workers: int, batch: int, guesses: Guesses = None) -
             size = _phase_bytes(found, part, divided, len(groups[0]), batch)
             rate_gbps = read_models(guesses).gbps[part.gbps or ""].value
             everyone = groups == (tuple(range(workers)),)
-            told = {"bytes": size, "alone_ms": size * 8 / rate_gbps / 1e6, "pattern": _pattern(part)}
-            phases.append(_phase(name, part, **told, groups=None if everyone else groups))
+            reported = {"bytes": size, "alone_ms": size * 8 / rate_gbps / 1e6, "pattern": _pattern(part)}
+            phases.append(_phase(name, part, **reported, groups=None if everyone else groups))
     return Profile(
         name=f"{name.lower()}-{workers}x{batch}",
         model=name,

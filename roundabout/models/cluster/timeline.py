@@ -122,14 +122,14 @@ def _shift(allocation: Allocation, begins_s: float, ends_s: float, by_s: float) 
 
 
 def _allocation_json(allocation: Allocation) -> dict[str, Any]:
-    told: Mapping[str, Any] = {
+    reported: Mapping[str, Any] = {
         name: value
         for name, value in asdict(allocation).items()
         if name not in ("timetable", "left", "source_ports") and (name not in ("gpus", "priority") or value)
     }
     table = allocation.timetable
     return {
-        **told,
+        **reported,
         "shift_ms": table.shift_ms if table else None,
         "period_ms": table.period_ms if table else None,
     }

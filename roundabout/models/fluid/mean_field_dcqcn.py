@@ -330,8 +330,8 @@ def scenario_jobs(specs: Sequence[TrialSpec]) -> ScenarioJobs:
 
 
 def _link(spec: TrialSpec) -> dict[str, float]:
-    asked = {job.transport.thresholds for job in spec.jobs.values()}
-    ecn = next(iter(asked)) if len(asked) == 1 else None
+    requested = {job.transport.thresholds for job in spec.jobs.values()}
+    ecn = next(iter(requested)) if len(requested) == 1 else None
     if ecn is None:
         raise ScenarioError("found no thresholds, or several, expected one `set` or `ecn` of all jobs' transports")
     return {

@@ -90,8 +90,8 @@ def factor_of(transport: Transport) -> Factor | None:
     """
     if MLTCP not in varied_transports(transport):
         return None
-    asked: Mapping[str, Any] = transport.requested
-    return Factor(**{name: asked[name] for name in Factor.__dataclass_fields__ if name in asked})
+    requested: Mapping[str, Any] = transport.requested
+    return Factor(**{name: requested[name] for name in Factor.__dataclass_fields__ if name in requested})
 
 
 def varied_transports(transport: Transport) -> tuple[str, ...]:

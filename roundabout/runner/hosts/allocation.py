@@ -86,10 +86,10 @@ class Allocation:
 
     def _allocate(self) -> None:
         nodes = ",".join(self._nodes.values())
-        asked = [f"--job-name={self._name}", f"--nodelist={nodes}", f"--nodes={len(self._nodes)}", "--exclusive"]
+        requested = [f"--job-name={self._name}", f"--nodelist={nodes}", f"--nodes={len(self._nodes)}", "--exclusive"]
         limits = [f"--immediate={GRANT_TIMEOUT_S}", "--kill-command=TERM"]
         answered = threading.Event()
-        argv = ["sh", "-c", HOLD, "sh", *asked, *limits, "sh", "-c", HELD]
+        argv = ["sh", "-c", HOLD, "sh", *requested, *limits, "sh", "-c", HELD]
         self._holder = Program("allocation", self._first_connection, argv, lambda *_: answered.set())
         answered.wait(GRANT_TIMEOUT_S + ANSWER_TIMEOUT_S)
         if self.number is None:

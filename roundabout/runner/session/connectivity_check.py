@@ -130,6 +130,8 @@ def parse_answers(host: str, names: Mapping[str, str], text: str) -> Iterator[tu
     `names` maps the peers' addresses to hosts.
     """
     for line in text.splitlines():
-        told = json.loads(line)
-        found = PingResult(host, names[told["peer"]], told["lost_small"], told["lost_large"], told["rtt_ms"])
-        yield told["mtu_bytes"], found
+        reported = json.loads(line)
+        found = PingResult(
+            host, names[reported["peer"]], reported["lost_small"], reported["lost_large"], reported["rtt_ms"]
+        )
+        yield reported["mtu_bytes"], found

@@ -229,11 +229,11 @@ def _check_nccl(now: AttemptContext, programs: Programs) -> None:
 
 def _start_worker(now: AttemptContext, worker: Worker, arrived: Arrived, secret: str) -> Program:
     name = f"{worker.job} rank {worker.rank}"
-    told = secret if worker.listens else None
+    reported = secret if worker.listens else None
     step = now.allocation.step(worker.host) if worker.scheduled else ()
     told_nccl = nccl.command_prefix(worker.environment) if worker.environment else ()
     connection, argv = now.session.connections[worker.host], (*step, *told_nccl, *worker.argv)
-    return Program(name, connection, argv, lambda _, line: arrived.put((worker, line)), told)
+    return Program(name, connection, argv, lambda _, line: arrived.put((worker, line)), reported)
 
 
 def _start_cross_traffic(now: AttemptContext, stack: ExitStack) -> list[Generator]:

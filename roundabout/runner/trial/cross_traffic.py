@@ -120,8 +120,8 @@ def make_secret(spec: CrossTraffic) -> str:
     pair = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     private = pair.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
     public = pair.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    told = {"password": secrets.token_hex(16), "private_key": private.decode(), "public_key": public.decode()}
-    return base64.b64encode(json.dumps(told).encode()).decode()
+    reported = {"password": secrets.token_hex(16), "private_key": private.decode(), "public_key": public.decode()}
+    return base64.b64encode(json.dumps(reported).encode()).decode()
 
 
 def sink_command(site: HostGroup, receiver: str, part: TrafficEndpoint) -> list[str]:

@@ -47,9 +47,9 @@ def trial_workers(trial: PlannedTrial, site: HostGroup) -> list[Worker]:
     for name, job in trial.spec.jobs.items():
         if trial.job not in (None, name):
             continue
-        told = job_description(trial, name, site)
+        reported = job_description(trial, name, site)
         for rank, host in enumerate(job.workers):
-            task = Task(told, rank, site.hosts[host].prefix, datapath(job, site) == RDMA)
+            task = Task(reported, rank, site.hosts[host].prefix, datapath(job, site) == RDMA)
             argv, trainer, told_nccl = job.trainer.argv(task), job.trainer, _nccl(job, host, site)
             found.append(Worker(name, rank, host, argv, trainer.listens, trainer.scheduled, told_nccl))
     return found
@@ -161,5 +161,5 @@ def _phase(job: ResolvedJob, phase: Phase, site: HostGroup) -> dict[str, Any]:
     assert phase.bytes is not None
     assert phase.alone_ms is not None
     transfers = phase.transfers(len(job.workers), site.bytes_on_host(phase.bytes))
-    told = describe_transfers(phase.pattern, transfers)
-    return {"name": phase.name, "alone_ms": site.ms_on_host(phase.alone_ms), "transfers": told}
+    reported = describe_transfers(phase.pattern, transfers)
+    return {"name": phase.name, "alone_ms": site.ms_on_host(phase.alone_ms), "transfers": reported}

@@ -134,8 +134,8 @@ def _iterations(measured: Measurement) -> Columns:
 
 def _delays_ms(events: Sequence[dict[str, Any]]) -> npt.NDArray[Any]:
     """Return the delays of events, ms; None without an agent."""
-    told = (event.get("delay_ns") for event in events)
-    return np.array([None if delay_ns is None else delay_ns / 1e6 for delay_ns in told], dtype=object)
+    reported = (event.get("delay_ns") for event in events)
+    return np.array([None if delay_ns is None else delay_ns / 1e6 for delay_ns in reported], dtype=object)
 
 
 def _common_iterations(measured: Measurement) -> dict[str, int]:

@@ -36,13 +36,13 @@ def environment(host: Host, dscp: int, *, rdma: bool) -> dict[str, str]:
     NCCL uses RDMA if `rdma`, else sockets.
     """
     debug = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV", "NCCL_DEBUG_FILE": LOG}
-    told = {"NCCL_SOCKET_IFNAME": f"={host.interface}"}
+    reported = {"NCCL_SOCKET_IFNAME": f"={host.interface}"}
     if rdma:
-        told |= {"NCCL_NET": "IB", "NCCL_IB_HCA": f"={host.nccl.hca}", "NCCL_IB_TC": str(dscp << 2 | ECT0)}
-        told |= {} if host.nccl.gid_index is None else {"NCCL_IB_GID_INDEX": str(host.nccl.gid_index)}
+        reported |= {"NCCL_NET": "IB", "NCCL_IB_HCA": f"={host.nccl.hca}", "NCCL_IB_TC": str(dscp << 2 | ECT0)}
+        reported |= {} if host.nccl.gid_index is None else {"NCCL_IB_GID_INDEX": str(host.nccl.gid_index)}
     else:
-        told |= {"NCCL_NET": "Socket", "NCCL_IB_DISABLE": "1"}
-    return {**told, **({"NCCL_ALGO": host.nccl.algorithm} if host.nccl.algorithm else {}), **debug}
+        reported |= {"NCCL_NET": "Socket", "NCCL_IB_DISABLE": "1"}
+    return {**reported, **({"NCCL_ALGO": host.nccl.algorithm} if host.nccl.algorithm else {}), **debug}
 
 
 def command_prefix(environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -105,29 +105,29 @@ def _address(prefix: str, identifier: str) -> str:
     return str(IPv4Address(octets[12:])) if mapped else f"{prefix}/{identifier}"
 
 
-def find_differences(asked: Mapping[str, str], address: str, found: NcclReport) -> list[str]:
-    """Return a line for each difference between the environment `asked` and NCCL's report `found`.
+def find_differences(requested: Mapping[str, str], address: str, found: NcclReport) -> list[str]:
+    """Return a line for each difference between the environment `requested` and NCCL's report `found`.
 
     `address` is the IPv4 address of the worker's host.
     """
-    network = asked["NCCL_NET"]
+    network = requested["NCCL_NET"]
     expected = {
         "network": network,
-        "interfaces": asked["NCCL_SOCKET_IFNAME"].removeprefix("="),
+        "interfaces": requested["NCCL_SOCKET_IFNAME"].removeprefix("="),
         "channels": f"NET/{network}",
-        "algorithm": asked.get("NCCL_ALGO"),
+        "algorithm": requested.get("NCCL_ALGO"),
     }
     if network == "IB":
         expected |= {
-            "devices": asked["NCCL_IB_HCA"].removeprefix("="),
+            "devices": requested["NCCL_IB_HCA"].removeprefix("="),
             "links": "RoCE",
             "gid_addresses": address,
-            "gid_indices": asked.get("NCCL_IB_GID_INDEX"),
-            "traffic_class": asked["NCCL_IB_TC"],
+            "gid_indices": requested.get("NCCL_IB_GID_INDEX"),
+            "traffic_class": requested["NCCL_IB_TC"],
         }
-    told = [(name, getattr(found, name), wanted) for name, wanted in expected.items() if wanted is not None]
+    reported = [(name, getattr(found, name), wanted) for name, wanted in expected.items() if wanted is not None]
     return [
         f"{name.replace('_', ' ')}: found {', '.join(values) or 'none in its log'}, expected {wanted}"
-        for name, values, wanted in told
+        for name, values, wanted in reported
         if values != (wanted,)
     ]

@@ -132,12 +132,12 @@ class SshTestbed:
         except LostHostError as error:  # as good as lost during the attempt
             return Outcome({}, [str(error)], lost=True)
         self._provider.check_held()
-        heard = self._site.echo_times()
+        received = self._site.echo_times()
         measured = execute_attempt(session, trial, self._context.clock, self._context.observer, attempt)
         self._provider.check_held()
         self._note_routes(measured.routes)
         into = host_units(self._site, self._context.clock)
-        waited = feedback_us(measured, self._site.echo_times().since(heard), self._site.dilation)
+        waited = feedback_us(measured, self._site.echo_times().since(received), self._site.dilation)
         found = build_tables(measured, self._site, identity, into)
         captures.store(measured.captured, measured.clock_log, self._site, into, attempt, identity)
         start_ns, end_ns = (

@@ -39,7 +39,7 @@ class LayerModel(Strict):
 @cache
 def read_layers() -> dict[str, LayerModel]:
     """Return the models of layer_models.yaml, by name."""
-    return {name: LayerModel.model_validate(told) for name, told in read_document(LAYERS).root.items()}
+    return {name: LayerModel.model_validate(reported) for name, reported in read_document(LAYERS).root.items()}
 
 
 def plan_cases() -> list[dict[str, Any]]:

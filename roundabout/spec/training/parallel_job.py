@@ -72,4 +72,4 @@ class ParallelJob(Strict):
 @cache
 def read_parallel_jobs() -> dict[str, ParallelJob]:
     """Return the jobs of parallel_jobs.yaml, by name."""
-    return {name: ParallelJob.model_validate(told) for name, told in read_document(JOBS).root.items()}
+    return {name: ParallelJob.model_validate(reported) for name, reported in read_document(JOBS).root.items()}

@@ -47,7 +47,7 @@ class Model(Strict):
 @cache
 def read_models() -> dict[str, Model]:
     """Return the models of training_models.yaml, by name."""
-    return {name: Model.model_validate(told) for name, told in read_document(MODELS).root.items()}
+    return {name: Model.model_validate(reported) for name, reported in read_document(MODELS).root.items()}
 
 
 class Training(BaseTrainer):
@@ -108,11 +108,11 @@ class Training(BaseTrainer):
     def argv(self, task: Task) -> tuple[str, ...]:
         """Return the command line of one worker. See the program's `--help` for its arguments."""
         start = launch_prefix(self.launch, self.python, self.path_on_host(task), task)
-        told = ("--rank", str(task.rank), "--job", task.job_json, "--batch", str(self.examples))
+        reported = ("--rank", str(task.rank), "--job", task.job_json, "--batch", str(self.examples))
         shape = ("--model", json.dumps(read_models()[self.model].shape, separators=(",", ":"))) if self.model else ()
         backend = ("--backend", self.backend) if self.backend else ()
         record = ("--record", self.record) if self.record else ()
-        return (*start, *told, *shape, *backend, *record, *(("--paced",) if self.paced else ()))
+        return (*start, *reported, *shape, *backend, *record, *(("--paced",) if self.paced else ()))
 
     @property
     def probe(self) -> tuple[str, ...]:

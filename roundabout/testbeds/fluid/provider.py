@@ -43,7 +43,7 @@ FIDELITY = Fidelity(
     "send them; without them each trial comes out the same every time, and there are no intervals. What this cannot "
     "show:",
     (
-        "transports: every connection gets its fair share whatever it is told, so `unfair` is the same as `fair`; only "
+        "transports: every connection gets its fair share with any parameters, so `unfair` is the same as `fair`; only "
         "those of MLTCP get shares as their F says, at once, and all of them alike whatever they are based on",
         "packets: no headers, no queues but those of priorities, no marks, no losses; `queue`, `buffer` mean nothing",
         "jitter: phases last exactly as long as profiles say",

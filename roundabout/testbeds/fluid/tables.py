@@ -136,9 +136,11 @@ def _arrived_shares(
 ) -> dict[tuple[Direction, ...], float]:
     """Return the share of the offered bytes that arrives, by path. Paths that exceed a link's capacity share it."""
     ways = {path for traffic in spec.cross_traffic.values() for path in _paths(spec, traffic)}
-    asked: defaultdict[Direction, float] = defaultdict(float)
+    requested: defaultdict[Direction, float] = defaultdict(float)
     for name, traffic in spec.cross_traffic.items():
         for path, size in zip(_paths(spec, traffic), offered[name], strict=True):
             for edge in path:
-                asked[edge] += size
-    return {path: min(crossed[edge] / asked[edge] if asked[edge] > 0 else 1.0 for edge in path) for path in ways}
+                requested[edge] += size
+    return {
+        path: min(crossed[edge] / requested[edge] if requested[edge] > 0 else 1.0 for edge in path) for path in ways
+    }

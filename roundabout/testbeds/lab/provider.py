@@ -75,8 +75,8 @@ class LabProvider(SshTestbedProvider):
         self._calibration, self._scale, self._dilation = calibration, scale, dilation
         self._transport_dilation = transport_dilation
         self.dilation = dilation or 1.0
-        asked = {"scale": scale, "dilation": dilation, "transport_dilation": transport_dilation}
-        self.where = {"testbed": "lab", **{name: f"{value:g}" for name, value in asked.items() if value}}
+        requested = {"scale": scale, "dilation": dilation, "transport_dilation": transport_dilation}
+        self.where = {"testbed": "lab", **{name: f"{value:g}" for name, value in requested.items() if value}}
 
     @property
     def calibration(self) -> Calibration:

@@ -27,13 +27,13 @@ Floats = npt.NDArray[np.float64]
 def build_summaries(spec: TrialSpec, played: PlayedTrial, planned: PlannedLoads, when: TrialStart) -> Iterator[Columns]:
     """Yield the row of each cross traffic: the load's plan, and what became of it while jobs ran."""
     for name, traffic in played.traffic.items():
-        asked = spec.cross_traffic[name]
+        requested = spec.cross_traffic[name]
         file = planned.files.get(name)
         values: dict[str, Any] = dict.fromkeys(column.name for column in TABLES["cross_traffic"])
         values |= {
             "traffic": name,
-            "kind": asked.kind,
-            "asked_gbps": asked.load_gbps,
+            "kind": requested.kind,
+            "asked_gbps": requested.load_gbps,
             "achieved_gbps": traffic.delivered_bytes * 8 / BITS_PER_MS_OF_GBPS / traffic.last_ms,
         }
         if file is None:
@@ -41,7 +41,7 @@ def build_summaries(spec: TrialSpec, played: PlayedTrial, planned: PlannedLoads,
         else:
             values |= _flow_summary(traffic, file, planned.loads.by_name[name], planned.loads.lead_ms, values)
         yield {
-            **when.columns(asked.sender, np.array([traffic.last_ms])),
+            **when.columns(requested.sender, np.array([traffic.last_ms])),
             **{column: np.array([value], dtype=object) for column, value in values.items()},
         }
 
@@ -81,10 +81,10 @@ def build_flows(spec: TrialSpec, played: PlayedTrial, planned: PlannedLoads, whe
         length = len(intended_ms)
         if not length:
             continue
-        asked: CrossTraffic = spec.cross_traffic[name]
+        requested: CrossTraffic = spec.cross_traffic[name]
         flows = file.flows[due]
         yield {
-            **when.columns(asked.sender, intended_ms),
+            **when.columns(requested.sender, intended_ms),
             "traffic": [name] * length,
             "flow": np.arange(length),
             "class": np.array(file.header["classes"])[flows["class"]],

@@ -261,11 +261,11 @@ class Ecn(Strict):
             raise ValueError("Kmin_cells below Kmax_cells, and both within queue_cells")
         return self
 
-    def is_(self, asked: Thresholds) -> bool:
-        """Return True if these thresholds equal `asked`, which is rounded to cells."""
-        pairs = ((self.Kmin_cells, asked.Kmin_bytes), (self.Kmax_cells, asked.Kmax_bytes))
+    def is_(self, requested: Thresholds) -> bool:
+        """Return True if these thresholds equal `requested`, which is rounded to cells."""
+        pairs = ((self.Kmin_cells, requested.Kmin_bytes), (self.Kmax_cells, requested.Kmax_bytes))
         near = all(abs(cells * self.cell_bytes - wanted) <= self.cell_bytes for cells, wanted in pairs)
-        return near and self.Pmax_percent == round(100 * asked.Pmax)
+        return near and self.Pmax_percent == round(100 * requested.Pmax)
 
     def __str__(self) -> str:
         kmin, kmax = self.Kmin_cells * self.cell_bytes, self.Kmax_cells * self.cell_bytes

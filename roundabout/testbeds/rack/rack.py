@@ -149,11 +149,11 @@ class Rack(Scaling):
         ecn = self.inventory.all.children.switches.vars.ecn
         for host in self.hosts:
             transport = trial.transport_of(host)
-            asked = transport.thresholds if transport else None
-            if asked and not ecn.is_(asked):
+            requested = transport.thresholds if transport else None
+            if requested and not ecn.is_(requested):
                 raise RackError(
-                    f"the inventory: all.children.switches.vars.ecn: found {ecn}, expected {asked} of the experiment's "
-                    "transport",
+                    f"the inventory: all.children.switches.vars.ecn: found {ecn}, expected {requested} of the "
+                    "experiment's transport",
                     "change it and provision, or give the experiment's transport the `ecn` of the inventory",
                 )
 
@@ -209,9 +209,9 @@ def connect_machine(inventory: Inventory, alias: str) -> "Connection":
 
     config = Config(runtime_ssh_path=str(inventory.ssh_config))
     connection = Connection(alias, user=inventory.common.ansible_user, config=config, connect_timeout=CONNECT_TIMEOUT_S)
-    asked = config.base_ssh_config.lookup(alias)
+    requested = config.base_ssh_config.lookup(alias)
     for option, usual in KNOWN_HOSTS.items():
-        for path in (Path(name).expanduser() for name in asked.get(option, usual).split()):
+        for path in (Path(name).expanduser() for name in requested.get(option, usual).split()):
             if path.exists():
                 connection.client.load_system_host_keys(str(path))
     connection.client.set_missing_host_key_policy(RejectPolicy())

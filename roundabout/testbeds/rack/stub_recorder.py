@@ -164,9 +164,9 @@ def recorder_request(inventory: Inventory, server: Server, root: str = "") -> st
     """Return the argument of RECORDER for a server, as JSON. `root` replaces / in tests."""
     mtu_bytes, own, *others = script_arguments(inventory, server)[MTU:]
     pings = [PING.format(payload=int(mtu_bytes) - 28, own=own, other=other) for other in others]
-    asked = {"files": FILES, "only_there": EXISTENCE_ONLY, "only_if": ONLY_IF, "programs": PROGRAMS}
-    asked["of_each_bridge"] = OF_EACH_BRIDGE
-    return json.dumps({**asked, "calls": [*CALLS, *pings], "nic": server.nic, "root": root})
+    requested = {"files": FILES, "only_there": EXISTENCE_ONLY, "only_if": ONLY_IF, "programs": PROGRAMS}
+    requested["of_each_bridge"] = OF_EACH_BRIDGE
+    return json.dumps({**requested, "calls": [*CALLS, *pings], "nic": server.nic, "root": root})
 
 
 def _record_server(inventory: Inventory, name: str, server: Server) -> dict[str, Any]:

@@ -135,11 +135,11 @@ def _incast(sources: Sequence[RdmaEnd], to: RdmaEnd, lossless: LosslessClasses) 
     received, *sent = [
         _counter_rises(*pair) for pair in zip(before, [each.counters() for each in (to, *sources)], strict=True)
     ]
-    asked = [(to, received, "np_cnp_sent"), (to, received, f"tx_prio{lossless.cnp_priority}_packets")]
-    asked += [(source, risen, "rp_cnp_handled") for source, risen in zip(sources, sent, strict=True)]
+    requested = [(to, received, "np_cnp_sent"), (to, received, f"tx_prio{lossless.cnp_priority}_packets")]
+    requested += [(source, risen, "rp_cnp_handled") for source, risen in zip(sources, sent, strict=True)]
     still = [
         Difference(f"{each.host.name} {name}", "1 at least", _format_rise(risen, name))
-        for each, risen, name in asked
+        for each, risen, name in requested
         if not risen.get(name)
     ]
     return Row(", ".join(each.host.name for each in sources), to.host.name, gbps, failed or tuple(still))
@@ -168,13 +168,13 @@ def _write_to_one(sources: Sequence[RdmaEnd], to: RdmaEnd, tos: int) -> tuple[fl
         ]
         for client in clients:
             client.finish(TEST_TIMEOUT_S)
-    told = [(client, _gbps(client)) for client in clients]
+    reported = [(client, _gbps(client)) for client in clients]
     failed = [
         Difference(f"{each.host} ib_write_bw", "a bandwidth", each.describe_end())
-        for each, gbps in told
+        for each, gbps in reported
         if gbps is None
     ]
-    return sum(gbps or 0 for _, gbps in told), tuple(failed)
+    return sum(gbps or 0 for _, gbps in reported), tuple(failed)
 
 
 def _gbps(client: Program) -> float | None:

@@ -122,9 +122,9 @@ def _roce(tos: int, *, ofed: bool) -> dict[str, Any]:
 
 def _dcqcn(inventory: Inventory, *, ofed: bool) -> dict[str, Any]:
     lossless = inventory.all.vars.lossless
-    asked = inventory.common.dcqcn.model_dump(exclude_none=True)
+    requested = inventory.common.dcqcn.model_dump(exclude_none=True)
     enabled = {f"{side}_enable_prio{lossless.priority}": 1 for side in ("rp", "np")} if ofed else {}
-    return {**asked, "cnp_dscp": lossless.cnp_dscp, "cnp_prio": lossless.cnp_priority, **enabled}
+    return {**requested, "cnp_dscp": lossless.cnp_dscp, "cnp_prio": lossless.cnp_priority, **enabled}
 
 
 def _nv(inventory: Inventory, server: Server) -> dict[str, Any]:
@@ -154,13 +154,13 @@ def trial_document(trial: TrialSpec, host: str, inventory: Inventory, *, rdma: b
     if everywhere.dilation != 1:
         route["rto_min_ms"] = round(RTO_MIN_MS * everywhere.dilation)
     document: dict[str, Any] = {"route": {network: route}}
-    asked = {name: _whole(value) for name, value in transport.requested.items()}
+    requested = {name: _whole(value) for name, value in transport.requested.items()}
     if sysctl:
         document["sysctl"] = sysctl
     if transport.declaration:
         document["transport"] = {transport.name: _host_values(transport)}
     if rdma and transport.name in NIC_TRANSPORTS:
-        document[transport.name] = {server.nic: _for_nic(asked)}  # the NIC's own
+        document[transport.name] = {server.nic: _for_nic(requested)}  # the NIC's own
     return document
 
 
@@ -179,18 +179,18 @@ def _host_values(transport: Transport) -> dict[str, float | str]:
     return held
 
 
-def _for_nic(asked: dict[str, float | str]) -> dict[str, float | str]:
+def _for_nic(requested: dict[str, float | str]) -> dict[str, float | str]:
     """Return a transport's parameters by the names of NICs, which keep a code for g, of 1024.
 
     The code is contested. By NVIDIA's DOC-2790, version 19, the code is 1 - g: alpha becomes code/1024 of itself, plus
     1 - code/1024 after a CNP; so the default of 1019 is g = 1/205, near the paper's 1/256, and this is done here. By
     the database of mlxconfig (mstflint 4.36) alpha = g + (1 - g) * alpha after a CNP, with the code for g itself.
     """
-    found = {NIC_NAMES.get(name, name): value for name, value in asked.items() if name not in FIXED_IN_NICS}
-    if "g" in asked:
-        found["g_code"] = _code(asked["g"])
+    found = {NIC_NAMES.get(name, name): value for name, value in requested.items() if name not in FIXED_IN_NICS}
+    if "g" in requested:
+        found["g_code"] = _code(requested["g"])
     if found.pop("alpha_initial", 0):  # 0 leaves a NIC its own
-        found["alpha_initial"] = min(float(asked["alpha_initial"]), HIGHEST_ALPHA)
+        found["alpha_initial"] = min(float(requested["alpha_initial"]), HIGHEST_ALPHA)
     return found
 
 

@@ -255,8 +255,8 @@ def test_a_host_without_a_counter_is_named(twins):
 
 def test_jobs_of_one_host_cannot_be_told_apart(twins):
     found = told(twins, {"j1": ("j1a", "j1b"), "j2": ("j1b", "j2b")})
-    assert found["j1"].reason == "cannot be told from j2: host j1b sends for both"
-    assert found["j2"].reason == "cannot be told from j1: host j1b sends for both"
+    assert found["j1"].reason == "cannot be separated from j2: host j1b sends for both"
+    assert found["j2"].reason == "cannot be separated from j1: host j1b sends for both"
 
 
 def test_jobs_that_fill_a_link_together_cannot_be_told_apart():
@@ -280,8 +280,8 @@ def test_jobs_that_fill_a_link_together_cannot_be_told_apart():
         for place in (0, 1)
     }
     found = told(hosts, {"j1": ("j1a",), "j2": ("j2a",)})
-    assert found["j1"].reason == "cannot be told from j2: they fill a link together"
-    assert found["j2"].reason == "cannot be told from j1: they fill a link together"
+    assert found["j1"].reason == "cannot be separated from j2: they fill a link together"
+    assert found["j2"].reason == "cannot be separated from j1: they fill a link together"
 
 
 def test_a_job_that_ended_is_named(twins):

@@ -73,7 +73,7 @@ def test_nothing_is_loaded_from_elsewhere_and_no_code_is_shown(text):
 
 def test_injection_rates_are_those_that_were_asked_and_bursts_have_a_tail(pair):
     burst, consistent = send_rates(pair)
-    assert (burst.name, consistent.kind) == ("burst, 20 Gbit/s asked", "consistent")
+    assert (burst.name, consistent.kind) == ("burst, 20 Gbit/s requested", "consistent")
     assert burst.gbps.mean() == pytest.approx(20, rel=0.1)
     assert consistent.gbps.mean() == pytest.approx(20, rel=0.1)
     assert np.quantile(burst.gbps, 0.99) > 1.5 * np.quantile(consistent.gbps, 0.99)

@@ -254,12 +254,12 @@ def set_tf32(torch, allowed):
     torch.backends.cudnn.allow_tf32 = allowed
 
 
-def measure(torch, case, batch, precision, asked):
+def measure(torch, case, batch, precision, requested):
     """Return the measurement of a case with this batch."""
     import training_times  # noqa: PLC0415
 
     set_tf32(torch, precision == "tf32")
-    is_gpu = asked.device != "cpu"
+    is_gpu = requested.device != "cpu"
     allocated_bytes = None
     if is_gpu:
         torch.cuda.reset_peak_memory_stats()
@@ -267,17 +267,17 @@ def measure(torch, case, batch, precision, asked):
         clock = training_times.DeviceClock(lambda: torch.cuda.Event(enable_timing=True))
     else:
         clock = training_times.HostClock()
-    network = NETWORKS.get(case["shape"]["kind"], TableNetwork)(torch, case, batch, precision, asked.device)
+    network = NETWORKS.get(case["shape"]["kind"], TableNetwork)(torch, case, batch, precision, requested.device)
     with contextlib.closing(Passes(torch, network, clock)) as passes:
-        took_s = passes.warm_up(asked.warm_up)
-        count = int(min(max(asked.seconds / took_s, MIN_ITERATIONS), asked.iterations))
+        took_s = passes.warm_up(requested.warm_up)
+        count = int(min(max(requested.seconds / took_s, MIN_ITERATIONS), requested.iterations))
         found = passes.measure(count)
     return {
         "batch": batch,
         "parameters": sum(each.numel() for each in network.parameters),
         "gradient_bytes": sum(bucket["bytes"] for bucket in found["buckets"]),
         "optimizer": passes.optimizer,
-        "warm_up": max(asked.warm_up, 2),
+        "warm_up": max(requested.warm_up, 2),
         "iterations": count,
         **found,
         "memory_before_bytes": allocated_bytes,
@@ -292,7 +292,7 @@ def release(torch, device):
         torch.cuda.empty_cache()
 
 
-def measure_fitting(torch, case, precision, asked):
+def measure_fitting(torch, case, precision, requested):
     """Return the measurement of a case with its batch, halved until it fits the GPU's memory.
 
     Raises RuntimeError if not even one example fits, and for whatever else fails.
@@ -300,22 +300,22 @@ def measure_fitting(torch, case, precision, asked):
     batch = case["batch"]
     while True:
         try:
-            return measure(torch, case, batch, precision, asked)
+            return measure(torch, case, batch, precision, requested)
         except RuntimeError as error:
             if "out of memory" not in str(error) or batch == 1:
                 raise
         batch //= 2
-        release(torch, asked.device)
+        release(torch, requested.device)
 
 
 def smi():
     """Return nvidia-smi's report on the first GPU; None without it."""
     command = ["nvidia-smi", "--id=0", f"--query-gpu={','.join(SMI_FIELDS.values())}", "--format=csv,noheader,nounits"]
     try:
-        told = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=20).stdout.decode()
+        reported = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=20).stdout.decode()
     except (OSError, subprocess.SubprocessError):
         return None
-    return {name: number_or_text(each.strip()) for name, each in zip(SMI_FIELDS, told.split(","))}
+    return {name: number_or_text(each.strip()) for name, each in zip(SMI_FIELDS, reported.split(","))}
 
 
 def number_or_text(text):
@@ -351,10 +351,12 @@ def say(**fields):
     print(json.dumps({"format": FORMAT, "schema": SCHEMA, "at": at, **fields}, separators=(",", ":")), flush=True)
 
 
-def chosen(plan, asked):
+def chosen(plan, requested):
     """Return pairs of case and precision in the plan's order."""
-    cases = [case for case in plan if not asked.only or case["set"] in asked.only or case["model"] in asked.only]
-    return [(case, precision) for case in cases for precision in asked.precision]
+    cases = [
+        case for case in plan if not requested.only or case["set"] in requested.only or case["model"] in requested.only
+    ]
+    return [(case, precision) for case in cases for precision in requested.precision]
 
 
 def options():
@@ -375,22 +377,22 @@ def options():
 def main():
     """Measure what the command line requests, and return the exit status: 0 if anything was measured."""
     begin_s = time.monotonic()
-    asked = options().parse_args()
+    requested = options().parse_args()
     import torch  # noqa: PLC0415 - `--help` needs none
 
-    common = stamp(torch, asked.revision)
+    common = stamp(torch, requested.revision)
     measured = 0
-    for case, precision in chosen(json.load(asked.plan), asked):
-        if time.monotonic() - begin_s > asked.deadline_s:
+    for case, precision in chosen(json.load(requested.plan), requested):
+        if time.monotonic() - begin_s > requested.deadline_s:
             print("deadline reached:", case["model"], case["batch"], precision, file=sys.stderr, flush=True)
             continue
-        told = {**case, "precision": precision, "planned_batch": case["batch"], **common}
+        reported = {**case, "precision": precision, "planned_batch": case["batch"], **common}
         try:
-            say(**{**told, **measure_fitting(torch, case, precision, asked)})
+            say(**{**reported, **measure_fitting(torch, case, precision, requested)})
             measured += 1
         except Exception as error:  # noqa: BLE001 - the others shall be measured whatever fails here
-            say(**told, error=f"{type(error).__name__}: {error}"[:500])
-        release(torch, asked.device)
+            say(**reported, error=f"{type(error).__name__}: {error}"[:500])
+        release(torch, requested.device)
     return 0 if measured else 1
 
 

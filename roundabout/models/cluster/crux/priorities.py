@@ -80,11 +80,11 @@ def demand_finder(decided: PlacementDecision, state: State, known: JobKnowledge)
 
 def communicating_jobs(decided: PlacementDecision, state: State, known: JobKnowledge) -> list[CommunicatingJob]:
     """Return the placed jobs that send over a link, in the order of their arrival."""
-    asked, gbps = demand_finder(decided, state, known), host_tree_of(state.topology).capacity_gbps
+    requested, gbps = demand_finder(decided, state, known), host_tree_of(state.topology).capacity_gbps
     found = []
     for request in (job.request for job in state.jobs):
         workers = decided.placements.get(request.name, ())
-        on_links = asked.circles_of(request.name, workers) if workers else {}
+        on_links = requested.circles_of(request.name, workers) if workers else {}
         if on_links:
             computing_ms = known.profile(request, len(workers)).compute_ms * len(workers)
             each = (CommunicatingJob(request.name, computing_ms, on_links[at], gbps[at]) for at in on_links)

@@ -49,7 +49,7 @@ def settings_document(trial: TrialSpec, host: str, calibration: Calibration, dil
         return {}
     bytes_scale = calibration.scale / dilation
     nics = range(len(trial.topology.links_of(host)))
-    asked: dict[str, Any] = {
+    requested: dict[str, Any] = {
         "sysctl": {
             **SYSCTLS,
             **(DROP_TAIL if trial.queue == "drop-tail" else TCP),
@@ -64,15 +64,15 @@ def settings_document(trial: TrialSpec, host: str, calibration: Calibration, dil
     if rto_min_ms * dilation != RTO_MIN_MS:
         route["rto_min_ms"] = round(rto_min_ms * dilation)
     if dilation != 1:
-        asked["sysctl"]["net.ipv4.tcp_comp_sack_delay_ns"] = round(COMP_SACK_DELAY_NS * dilation)
+        requested["sysctl"]["net.ipv4.tcp_comp_sack_delay_ns"] = round(COMP_SACK_DELAY_NS * dilation)
     if route:
-        asked["route"] = {route_target(nic): route for nic in nics}
+        requested["route"] = {route_target(nic): route for nic in nics}
     if transport.declaration:
         carried = trial.topology.links_of(host)[0].payload_rate_gbps
         values = _parameters(transport, carried * 1000, calibration, bytes_scale)
         held = {each.name for each in transport.declaration.parameters if each.chosen_by == "network"}
-        asked["transport"] = {transport.name: {**values, **dict.fromkeys(held, held_us(trial, host, dilation))}}
-    return asked
+        requested["transport"] = {transport.name: {**values, **dict.fromkeys(held, held_us(trial, host, dilation))}}
+    return requested
 
 
 def refuse_times_of_jobs(trial: TrialSpec) -> None:
@@ -107,16 +107,16 @@ def ecn_thresholds(trial: TrialSpec, calibration: Calibration, bytes_scale: floa
     if trial.queue == "drop-tail":
         return NEVER_MARK
     asking = [each for host in trial.topology.hosts if (each := trial.transport_of(host))]
-    asked = {each.thresholds for each in asking if each.thresholds and not _calibrated_values(each, calibration)}
-    if len(asked) > 1:
-        found = "; ".join(sorted(map(str, asked)))
+    requested = {each.thresholds for each in asking if each.thresholds and not _calibrated_values(each, calibration)}
+    if len(requested) > 1:
+        found = "; ".join(sorted(map(str, requested)))
         raise LabError(f"found different thresholds: {found}, expected the same for all transports of a trial")
-    if not asked and trial.queue == "step":
+    if not requested and trial.queue == "step":
         step = step_bytes(trial.topology.bottleneck.line_rate_gbps, mtu_bytes(trial.topology, bytes_scale), bytes_scale)
         return Ecn(kmin_bytes=step, kmax_bytes=step, pmax=1)
-    if not asked:
+    if not requested:
         return calibration.ecn
-    (ecn,) = asked
+    (ecn,) = requested
     kmin, kmax = (round(size / bytes_scale) for size in (ecn.Kmin_bytes, ecn.Kmax_bytes))
     try:
         return Ecn(kmin_bytes=kmin, kmax_bytes=kmax, pmax=ecn.Pmax)
@@ -171,17 +171,17 @@ def _parameters(
         if each.chosen_by in ("nic", "network"):  # no program has it, or the caller sets it
             continue
         default = carried_mbps if each.chosen_by == "line_rate" else transport.fallback(each)
-        asked = transport.requested.get(each.name, default)
+        requested = transport.requested.get(each.name, default)
         if each.name in calibrated and each.name not in transport.parameters:
-            asked = calibrated[each.name]
-            in_lab: float | str = asked
+            requested = calibrated[each.name]
+            in_lab: float | str = requested
         else:
             times = calibration.scale / bytes_scale if each.name in of_jobs else calibration.timer_scale
-            in_lab = _in_lab(each, asked, calibration.scale, bytes_scale, times)
+            in_lab = _in_lab(each, requested, calibration.scale, bytes_scale, times)
         try:
             values[each.name] = in_lab if isinstance(in_lab, str) else each.host_value(in_lab)
         except ValueError as error:
-            where = f"{transport.name}.{each.name}: {asked:g} is {in_lab:.6g} in this lab"
+            where = f"{transport.name}.{each.name}: {requested:g} is {in_lab:.6g} in this lab"
             raise LabError(f"{where}; allowed is {error}", MEND) from None
     _check_rules(transport, values)
     return values
