@@ -6,19 +6,18 @@
 namespace packets {
 
 Engine::Engine(const NicPlan &nic, std::span<const PortPlan> ports, std::size_t hosts, Picos sample)
-    : network(schedule_, nic, ports, hosts), cross_traffic(schedule_, network), jobs(schedule_, network, cross_traffic),
+    : network(events_, nic, ports, hosts), cross_traffic(events_, network), jobs(events_, network, cross_traffic),
       sample_(sample) {}
 
 void Engine::begin() {
   begun_ = true;
-  first_job_ = network.sources();
-  sampler_ = first_job_ + jobs.sources();
-  first_late_pair_ = sampler_ + 1 + cross_traffic.sources();
-  schedule_.resize(first_late_pair_);
-  network.begin(first_late_pair_);
-  jobs.begin(first_job_);
-  schedule_.set(sampler_, lead_);
-  cross_traffic.begin(sampler_ + 1);
+  const auto count = [](std::size_t targets) { return static_cast<std::uint32_t>(targets); };
+  const std::uint32_t ports = count(network.port_count());
+  events_.begin({ports, ports, 1, count(network.pair_count()), count(jobs.worker_count()), count(jobs.job_count()), 1,
+                 count(cross_traffic.count())});
+  jobs.begin();
+  events_.set({EventKind::kSample}, lead_);
+  cross_traffic.begin();
 }
 
 void Engine::sample_queues(std::uint8_t queues) {
@@ -30,23 +29,33 @@ std::int64_t Engine::run(Picos until, std::int64_t events, bool while_jobs) {
   if (!begun_)
     begin();
   for (; events > 0 && (!while_jobs || jobs.running() > 0); events--) {
-    const Picos at = schedule_.next_at();
+    const Picos at = events_.next_at();
     if (at > until || at == kNever)
       break;
     now_ = at;
-    const std::uint32_t source = schedule_.next_source();
-    if (source < first_job_)
-      network.handle(source, at, jobs);
-    else if (source < sampler_)
-      jobs.handle(source, at);
-    else if (source == sampler_)
-      sample();
-    else if (source < first_late_pair_)
-      cross_traffic.handle(source, at);
-    else
-      network.handle(source - (first_late_pair_ - first_job_), at, jobs);
+    handle(events_.next_target());
   }
   return events;
+}
+
+void Engine::handle(EventTarget target) {
+  switch (target.kind()) {
+  case EventKind::kWorker:
+    events_.cancel(target);
+    jobs.enter_next_phase(target.index(), now_);
+    break;
+  case EventKind::kDeparture:
+    jobs.end(target.index(), now_);
+    break;
+  case EventKind::kSample:
+    sample();
+    break;
+  case EventKind::kCrossTraffic:
+    cross_traffic.handle(target.index(), now_);
+    break;
+  default:
+    network.handle(target, now_, jobs);
+  }
 }
 
 std::size_t Engine::row() const {
@@ -70,9 +79,9 @@ void Engine::sample() {
     samples_.insert(samples_.end(), {each.marked, each.cnps_sent, each.cnps_handled, each.out_of_sequence});
   sample_switches();
   sampled_++;
-  schedule_.set(sampler_, kNever);
-  if (schedule_.next_at() < kNever || !jobs.running()) // else nothing would ever happen again
-    schedule_.set(sampler_, now_ + sample_);
+  events_.cancel({EventKind::kSample});
+  if (events_.next_at() < kNever || !jobs.running()) // Otherwise nothing would ever happen again.
+    events_.set({EventKind::kSample}, now_ + sample_);
 }
 
 void Engine::sample_switches() {

@@ -11,7 +11,7 @@ namespace packets {
 inline constexpr std::size_t kPortColumns = 7, kHostColumns = 4, kQueueColumns = 8, kBufferColumns = 3;
 
 class Engine {
-  Schedule schedule_; // before those that refer to it
+  EventQueue events_; // before those that refer to it
 
 public:
   Engine(const NicPlan &nic, std::span<const PortPlan> ports, std::size_t hosts, Picos sample);
@@ -35,13 +35,13 @@ public:
 
 private:
   void begin();
+  void handle(EventTarget target);
   void sample();
   void sample_switches();
 
   Picos now_ = 0, sample_ = 0, lead_ = 0;
   bool begun_ = false;
   std::uint8_t sampled_queues_ = 0;
-  std::uint32_t first_job_ = 0, sampler_ = 0, first_late_pair_ = 0;
   std::size_t sampled_ = 0;
   std::vector<std::int64_t> samples_;
 };

@@ -35,8 +35,8 @@ Picos Network::time_on_link(const Port &port, const Packet &packet) const {
   return static_cast<Picos>((ps_q20 + ((1 << 20) - 1)) >> 20);
 }
 
-Network::Network(Schedule &schedule, const NicPlan &nic, std::span<const PortPlan> ports, std::size_t hosts)
-    : schedule_(schedule), nic_(nic), random_(nic.seed), ports_(ports.size()), hosts_(hosts) {
+Network::Network(EventQueue &events, const NicPlan &nic, std::span<const PortPlan> ports, std::size_t hosts)
+    : events_(events), nic_(nic), random_(nic.seed), ports_(ports.size()), hosts_(hosts) {
   for (std::size_t i = 0; i < ports.size(); i++) {
     const PortPlan &plan = ports[i];
     Port &port = ports_[i];
@@ -166,13 +166,8 @@ std::uint32_t Network::add_pair_like(std::uint32_t index, const reaction_plan *p
     attach(pair, *plan);
   pairs_.push_back(pair);
   const auto added = static_cast<std::uint32_t>(pairs_.size() - 1);
-  schedule_.grow(pair_source(added) + 1);
+  events_.add_queue_pair(added);
   return added;
-}
-
-void Network::begin(std::uint32_t first_late_source) {
-  first_late_pair_ = static_cast<std::uint32_t>(pairs_.size());
-  late_sources_ = first_late_source - first_pair() - first_late_pair_;
 }
 
 std::uint32_t Network::add_route(std::span<const std::uint32_t> ports, std::uint32_t host) {
@@ -189,20 +184,24 @@ std::uint32_t Network::add_route(std::span<const std::uint32_t> ports, std::uint
   return first;
 }
 
-void Network::handle(std::uint32_t source, Picos now, Jobs &jobs) {
-  const auto ports = static_cast<std::uint32_t>(ports_.size());
-  if (source < ports) {
-    arrive(source, now, jobs);
-  } else if (source < 2 * ports) {
-    Port &port = ports_[source - ports];
+void Network::handle(EventTarget target, Picos now, Jobs &jobs) {
+  switch (target.kind()) {
+  case EventKind::kArrival:
+    arrive(target.index(), now, jobs);
+    break;
+  case EventKind::kTransmission: {
+    Port &port = ports_[target.index()];
     port.is_due = false;
-    start(source - ports, now);
-    if (!port.is_due) // else its next start is in the schedule already, in place of this one
-      schedule_.set(source, kNever);
-  } else if (source >= first_pair()) {
-    due(source - first_pair(), now, jobs);
-  } else {
-    handle_later(now);
+    start(target.index(), now);
+    if (!port.is_due) // Otherwise its next transmission has replaced this one.
+      events_.cancel(target);
+    break;
+  }
+  case EventKind::kQueuePair:
+    due(target.index(), now, jobs);
+    break;
+  default:
+    std::visit([&](const auto &event) { handle_delayed(event, now); }, events_.pop_delayed());
   }
 }
 
@@ -211,7 +210,7 @@ void Network::handle(std::uint32_t source, Picos now, Jobs &jobs) {
 void Network::arrive(std::uint32_t link, Picos now, Jobs &jobs) {
   Port &port = ports_[link];
   const std::uint32_t index = pool_.pop(port.on_link);
-  schedule_.set(link, port.on_link.empty() ? kNever : pool_[port.on_link.head].at);
+  events_.set({EventKind::kArrival, link}, port.on_link.empty() ? kNever : pool_[port.on_link.head].at);
   const std::uint32_t next = route_[++pool_[index].hop];
   if (next == kNone)
     deliver(index, now, jobs);
@@ -255,7 +254,7 @@ void Network::wake(std::uint32_t index, Picos now) {
     start(index, now);
   } else {
     port.is_due = true;
-    schedule_.set(start_source(index), port.free_at);
+    events_.set({EventKind::kTransmission, index}, port.free_at);
   }
 }
 
@@ -355,7 +354,7 @@ void Network::start(std::uint32_t index, Picos now) {
   send(index, which, now);
   if (port.ready & ~port.paused) {
     port.is_due = true;
-    schedule_.set(start_source(index), port.free_at);
+    events_.set({EventKind::kTransmission, index}, port.free_at);
   }
 }
 
@@ -373,7 +372,7 @@ void Network::send(std::uint32_t index, std::uint32_t which, Picos now) {
   hops_++;
   packet.at = port.free_at + port.delay;
   if (port.on_link.empty())
-    schedule_.set(index, packet.at);
+    events_.set({EventKind::kArrival, index}, packet.at);
   pool_.append(port.on_link, which);
 }
 
@@ -449,8 +448,8 @@ void Network::leave_shared_buffer(const Port &port, const Packet &packet, Picos 
 void Network::pause(std::uint32_t link, int priority, bool on, Picos now) {
   const Port &other = ports_[link ^ 1];
   ports_[link].xoff_sent ^= bit(priority);
-  postpone({std::max(now, other.free_at) + other.control_ps + other.delay, 0, link, static_cast<std::uint8_t>(priority),
-            on ? Later::kPause : Later::kResume});
+  events_.delay(std::max(now, other.free_at) + other.control_ps + other.delay,
+                PfcEvent{link, static_cast<std::uint8_t>(priority), on});
 }
 
 bool Network::marks(const Port &port, Bytes queued) {
@@ -535,7 +534,7 @@ void Network::stop(std::uint32_t index) {
   if (pairs_[index].tcp != kNone)
     tcp_.stop(index);
   reaction_leave(pairs_[index].reaction_point);
-  schedule_.set(pair_source(index), kNever);
+  events_.cancel({EventKind::kQueuePair, index});
 }
 
 void Network::open(std::uint32_t index, Bytes end, Picos now) {
@@ -551,8 +550,8 @@ void Network::open(std::uint32_t index, Bytes end, Picos now) {
     pair.paced_until = 0;
     pair.in_burst = 0;
   }
-  schedule_.set(pair_source(index), kNever);
-  postpone({now + empty_round_trip(pair), 0, index, 0, Later::kOpen});
+  events_.cancel({EventKind::kQueuePair, index});
+  events_.delay(now + empty_round_trip(pair), HandshakeEvent{index});
 }
 
 void Network::shake_hands(std::uint32_t index) {
@@ -606,7 +605,7 @@ void Network::plan(std::uint32_t index, Picos now) {
         at = std::min(at, now + kPatience);
     }
   }
-  schedule_.set(pair_source(index), at);
+  events_.set({EventKind::kQueuePair, index}, at);
 }
 
 void Network::due(std::uint32_t index, Picos now, Jobs &jobs) {
@@ -636,7 +635,7 @@ void Network::due(std::uint32_t index, Picos now, Jobs &jobs) {
     send(nic, emit(index, now), now);
     return;
   }
-  schedule_.set(pair_source(index), kNever);
+  events_.cancel({EventKind::kQueuePair, index});
   request_turn(index, now);
 }
 
@@ -795,8 +794,8 @@ void Network::deliver(std::uint32_t which, Picos now, Jobs &jobs) {
       acknowledge(packet, which < sacks_.size() ? sacks_[which] : 0, now, jobs);
     break;
   case Kind::kCnp:
-    postpone({now + nic_.cnp_delay + static_cast<Picos>(static_cast<double>(nic_.cnp_jitter) * random_.uniform()), 0,
-              packet.pair, 0, Later::kCnp});
+    events_.delay(now + nic_.cnp_delay + static_cast<Picos>(static_cast<double>(nic_.cnp_jitter) * random_.uniform()),
+                  CnpEvent{packet.pair});
     break;
   }
 }
@@ -883,41 +882,28 @@ std::uint32_t Network::answer(std::uint32_t index, Kind kind, Picos now) {
   return which;
 }
 
-// --- rare events -----------------------------------------------------------------------------------------------------
+// --- delayed events --------------------------------------------------------------------------------------------------
 
-void Network::postpone(Later later) {
-  later.order = postponed_++;
-  later_.push_back(later);
-  std::ranges::push_heap(later_, std::greater<>());
-  schedule_.set(later_source(), later_.front().at);
+void Network::handle_delayed(const CnpEvent &event, Picos now) { hear_cnp(event.queue_pair, now); }
+
+void Network::handle_delayed(const HandshakeEvent &event, Picos now) {
+  const QueuePair &pair = pairs_[event.queue_pair];
+  post(event.queue_pair, pair.begin, pair.end, 0, now);
 }
 
-void Network::handle_later(Picos now) {
-  std::ranges::pop_heap(later_, std::greater<>());
-  const Later later = later_.back();
-  later_.pop_back();
-  schedule_.set(later_source(), later_.empty() ? kNever : later_.front().at);
-  if (later.kind == Later::kCnp) {
-    hear_cnp(later.subject, now);
-    return;
-  }
-  if (later.kind == Later::kOpen) {
-    const QueuePair &pair = pairs_[later.subject];
-    post(later.subject, pair.begin, pair.end, 0, now);
-    return;
-  }
-  Port &port = ports_[later.subject];
-  const std::uint8_t which = bit(later.priority);
-  if (later.kind == Later::kPause) {
-    port.counters[later.priority].pauses++;
+void Network::handle_delayed(const PfcEvent &event, Picos now) {
+  Port &port = ports_[event.port];
+  const std::uint8_t which = bit(event.priority);
+  if (event.is_xoff) {
+    port.counters[event.priority].pauses++;
     port.paused |= which;
-    port.paused_since[later.priority] = now;
+    port.paused_since[event.priority] = now;
     return;
   }
   port.paused &= static_cast<std::uint8_t>(~which);
-  port.counters[later.priority].paused += now - port.paused_since[later.priority];
+  port.counters[event.priority].paused += now - port.paused_since[event.priority];
   if (port.ready & which)
-    wake(later.subject, now);
+    wake(event.port, now);
 }
 
 } // namespace packets

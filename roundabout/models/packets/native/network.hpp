@@ -2,7 +2,7 @@
 // Links, ports and RoCE NICs: every packet from the queue pair that sends it to the one that takes it.
 #pragma once
 
-#include "roundabout/models/packets/native/jobs/schedule.hpp"
+#include "roundabout/models/packets/native/event_queue.hpp"
 #include "roundabout/models/packets/native/roce/queue_pair.hpp"
 #include "roundabout/models/packets/native/roce/selective_repeat.hpp"
 #include "roundabout/models/packets/native/switches/buffer.hpp"
@@ -42,7 +42,7 @@ struct HostCounters {
 
 class Network {
 public:
-  Network(Schedule &schedule, const NicPlan &nic, std::span<const PortPlan> ports, std::size_t hosts);
+  Network(EventQueue &events, const NicPlan &nic, std::span<const PortPlan> ports, std::size_t hosts);
   Network(const Network &) = delete;
   ~Network();
 
@@ -69,11 +69,7 @@ public:
   std::uint32_t add_mltcp_job(const mltcp_plan &plan);
   void join(std::uint32_t pair, std::uint32_t mltcp_job);
 
-  // The sources of the schedule, in the order of their numbers: links' arrivals, ports' starts, what comes later.
-  std::uint32_t first_pair() const { return static_cast<std::uint32_t>(2 * ports_.size() + 1); }
-  std::uint32_t sources() const { return first_pair() + static_cast<std::uint32_t>(pairs_.size()); }
-  void begin(std::uint32_t first_late_source); // sources of pairs that are added from now on begin there
-  void handle(std::uint32_t source, Picos now, Jobs &jobs);
+  void handle(EventTarget target, Picos now, Jobs &jobs);
 
   // The message from `begin` to `end` of the pair's stream, whose bytes come into being over `length`.
   void post(std::uint32_t pair, Bytes begin, Bytes end, Picos length, Picos now);
@@ -113,16 +109,6 @@ private:
     void operator()(mltcp_job *job) const { mltcp_job_destroy(job); }
   };
   using MltcpJob = std::unique_ptr<mltcp_job, MltcpJobEnd>;
-
-  // A rare event of no fixed source: a CNP that the NIC has worked on, a pause frame, or a connection's opening.
-  struct Later {
-    Picos at;
-    std::uint64_t order; // of two at one instant the older one comes first
-    std::uint32_t subject;
-    std::uint8_t priority; // of a pause
-    enum { kCnp, kPause, kResume, kOpen } kind;
-    bool operator>(const Later &other) const { return at != other.at ? at > other.at : order > other.order; }
-  };
 
   struct Red {
     RedPlan plan;
@@ -171,17 +157,13 @@ private:
   std::uint32_t answer(std::uint32_t pair, Kind kind, Picos now);
   void hear_cnp(std::uint32_t pair, Picos now);
 
-  void postpone(Later later);
-  void handle_later(Picos now);
+  void handle_delayed(const CnpEvent &event, Picos now);
+  void handle_delayed(const PfcEvent &event, Picos now);
+  void handle_delayed(const HandshakeEvent &event, Picos now);
 
-  std::uint32_t start_source(std::uint32_t port) const { return static_cast<std::uint32_t>(ports_.size()) + port; }
-  std::uint32_t later_source() const { return static_cast<std::uint32_t>(2 * ports_.size()); }
-  std::uint32_t pair_source(std::uint32_t pair) const {
-    return first_pair() + pair + (pair >= first_late_pair_ ? late_sources_ : 0);
-  }
   Picos empty_round_trip(const QueuePair &pair) const;
 
-  Schedule &schedule_;
+  EventQueue &events_;
   NicPlan nic_;
   Random random_;
   PacketPool pool_;
@@ -202,10 +184,7 @@ private:
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> cnp_of_; // their places, where pairs share them
   std::vector<SelectiveRepeat> repeats_;
   std::vector<Bytes> sacks_; // by NACK's place in the pool: the packet that it is about
-  std::vector<Later> later_; // a heap
-  std::uint64_t postponed_ = 0;
   std::int64_t hops_ = 0;
-  std::uint32_t first_late_pair_ = kNone, late_sources_ = 0; // pairs that were added while the engine runs
 };
 
 } // namespace packets

@@ -34,29 +34,28 @@ void CrossTraffic::set_flows(std::uint32_t index, std::span<const PlannedFlow> f
 
 void CrossTraffic::set_streams(std::uint32_t index, const StreamPlan &plan) { traffics_[index].streams = plan; }
 
-void CrossTraffic::begin(std::uint32_t first_source) {
-  first_source_ = first_source;
+void CrossTraffic::begin() {
   for (std::uint32_t i = 0; i < traffics_.size(); i++) {
     const Traffic &traffic = traffics_[i];
     const bool has_streams = traffic.streams.streams > 0;
-    schedule_.set(first_source_ + i, has_streams ? 0 : traffic.flows.empty() ? kNever : traffic.flows[0].at);
+    events_.set({EventKind::kCrossTraffic, i}, has_streams ? 0 : traffic.flows.empty() ? kNever : traffic.flows[0].at);
   }
 }
 
-void CrossTraffic::handle(std::uint32_t source, Picos now) {
-  const std::uint32_t index = source - first_source_;
+void CrossTraffic::handle(std::uint32_t index, Picos now) {
+  const EventTarget target{EventKind::kCrossTraffic, index};
   Traffic &traffic = traffics_[index];
   if (traffic.streams.streams > 0) {
     if (traffic.pools[0].pairs.empty())
       begin_streams(index, now);
     else
       compare_rate(index, now);
-    schedule_.set(source, now + traffic.streams.step);
+    events_.set(target, now + traffic.streams.step);
     return;
   }
   while (traffic.next < traffic.flows.size() && traffic.flows[traffic.next].at <= now)
     launch(index, static_cast<std::uint32_t>(traffic.next++), now);
-  schedule_.set(source, traffic.next < traffic.flows.size() ? traffic.flows[traffic.next].at : kNever);
+  events_.set(target, traffic.next < traffic.flows.size() ? traffic.flows[traffic.next].at : kNever);
 }
 
 // Makes one more connection of a pool: the one that is in the network, or another like it.

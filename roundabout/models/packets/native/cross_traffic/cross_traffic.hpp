@@ -39,7 +39,7 @@ struct TrafficResult {
 
 class CrossTraffic {
 public:
-  CrossTraffic(Schedule &schedule, Network &network) : schedule_(schedule), network_(network) {}
+  CrossTraffic(EventQueue &events, Network &network) : events_(events), network_(network) {}
 
   std::uint32_t add_traffic();
 
@@ -53,10 +53,9 @@ public:
   // Streams over the traffic's first pool from the trial's begin on.
   void set_streams(std::uint32_t traffic, const StreamPlan &plan);
 
-  // Sources of the schedule, one of each traffic, begin here.
-  std::uint32_t sources() const { return static_cast<std::uint32_t>(traffics_.size()); }
-  void begin(std::uint32_t first_source);
-  void handle(std::uint32_t source, Picos now);
+  std::size_t count() const { return traffics_.size(); }
+  void begin(); // schedules the first events
+  void handle(std::uint32_t traffic, Picos now);
 
   void message_taken(std::uint32_t pair, Picos now);    // by the receiver, as the sender knows
   void message_received(std::uint32_t pair, Picos now); // the receiver has all of it
@@ -97,11 +96,10 @@ private:
   void begin_streams(std::uint32_t traffic, Picos now);
   void compare_rate(std::uint32_t traffic, Picos now);
 
-  Schedule &schedule_;
+  EventQueue &events_;
   Network &network_;
   std::vector<Traffic> traffics_;
   std::vector<Slot> slots_; // by pair of the network
-  std::uint32_t first_source_ = 0;
 };
 
 } // namespace packets

@@ -60,21 +60,11 @@ void Jobs::add_message(std::uint32_t index, std::uint32_t pair, std::uint32_t se
   workers_[job.first_worker + receiver].in.back().push_back(place);
 }
 
-void Jobs::begin(std::uint32_t first_source) {
-  first_source_ = first_source;
+void Jobs::begin() {
   for (std::uint32_t i = 0; i < workers_.size(); i++)
-    schedule_.set(first_source_ + i, jobs_[workers_[i].job].plan.begins);
+    events_.set({EventKind::kWorker, i}, jobs_[workers_[i].job].plan.begins);
   for (std::uint32_t i = 0; i < jobs_.size(); i++)
-    schedule_.set(first_source_ + static_cast<std::uint32_t>(workers_.size()) + i, jobs_[i].plan.departs);
-}
-
-void Jobs::handle(std::uint32_t source, Picos now) {
-  schedule_.set(source, kNever);
-  const std::uint32_t index = source - first_source_;
-  if (index < workers_.size())
-    enter_next(index, now);
-  else
-    end(index - static_cast<std::uint32_t>(workers_.size()), now);
+    events_.set({EventKind::kDeparture, i}, jobs_[i].plan.departs);
 }
 
 void Jobs::message_taken(const QueuePair &pair, Picos now) {
@@ -94,11 +84,11 @@ void Jobs::message_received(const QueuePair &pair, Picos now) {
 void Jobs::settle(std::uint32_t index, Picos now) {
   Worker &worker = workers_[index];
   if (!jobs_[worker.job].ended && --worker.pending == 0)
-    enter_next(index, now);
+    enter_next_phase(index, now);
 }
 
 // Goes on to the next phase in which the worker takes part.
-void Jobs::enter_next(std::uint32_t index, Picos now) {
+void Jobs::enter_next_phase(std::uint32_t index, Picos now) {
   Worker &worker = workers_[index];
   const Job &job = jobs_[worker.job];
   while (!job.ended) {
@@ -111,8 +101,8 @@ void Jobs::enter_next(std::uint32_t index, Picos now) {
     if (!phase.sends) {
       const auto &stretches = job.plan.stretches;
       const double stretch = stretches[static_cast<std::size_t>(worker.iteration) % stretches.size()];
-      schedule_.set(first_source_ + index,
-                    now + static_cast<Picos>(std::llround(static_cast<double>(phase.length) * stretch)));
+      events_.set({EventKind::kWorker, index},
+                  now + static_cast<Picos>(std::llround(static_cast<double>(phase.length) * stretch)));
       return;
     }
     if (!worker.out[place].empty() || !worker.in[place].empty()) {
@@ -175,7 +165,7 @@ void Jobs::end_iteration(std::uint32_t index, Picos now) {
     return;
   }
   worker.delay = job.plan.timetable.delay(now);
-  schedule_.set(first_source_ + index, now + worker.delay);
+  events_.set({EventKind::kWorker, index}, now + worker.delay);
 }
 
 void Jobs::end(std::uint32_t index, Picos now) {
@@ -188,8 +178,8 @@ void Jobs::end(std::uint32_t index, Picos now) {
   for (const std::uint32_t pair : job.pairs)
     network_.stop(pair);
   for (std::uint32_t i = 0; i < job.plan.workers; i++)
-    schedule_.set(first_source_ + job.first_worker + i, kNever);
-  schedule_.set(first_source_ + static_cast<std::uint32_t>(workers_.size()) + index, kNever);
+    events_.cancel({EventKind::kWorker, job.first_worker + i});
+  events_.cancel({EventKind::kDeparture, index});
 }
 
 std::int64_t Jobs::completed(std::uint32_t index) const {

@@ -47,8 +47,8 @@ class CrossTraffic;
 
 class Jobs {
 public:
-  Jobs(Schedule &schedule, Network &network, CrossTraffic &cross_traffic)
-      : schedule_(schedule), network_(network), cross_traffic_(cross_traffic) {}
+  Jobs(EventQueue &events, Network &network, CrossTraffic &cross_traffic)
+      : events_(events), network_(network), cross_traffic_(cross_traffic) {}
 
   std::uint32_t add_job(const JobPlan &plan);
   // The next phase of a job. A compute phase has no messages.
@@ -57,10 +57,11 @@ public:
   void add_message(std::uint32_t job, std::uint32_t pair, std::uint32_t sender, std::uint32_t receiver, Bytes bytes,
                    Bytes lead, std::span<const std::uint32_t> feeders);
 
-  // Sources of the schedule begin here: workers, and then departures.
-  std::uint32_t sources() const { return static_cast<std::uint32_t>(workers_.size() + jobs_.size()); }
-  void begin(std::uint32_t first_source);
-  void handle(std::uint32_t source, Picos now);
+  std::size_t worker_count() const { return workers_.size(); }
+  std::size_t job_count() const { return jobs_.size(); }
+  void begin(); // schedules the first phases and the departures
+  void enter_next_phase(std::uint32_t worker, Picos now);
+  void end(std::uint32_t job, Picos now);
 
   // A pair without workers is one of cross traffic, which is told instead.
   void message_taken(const QueuePair &pair, Picos now);    // by the receiver, as the sender knows
@@ -93,19 +94,16 @@ private:
     std::vector<Bytes> pair_bytes; // in an iteration, by pair of the network
   };
 
-  void enter_next(std::uint32_t worker, Picos now);
   void enter_sending(std::uint32_t worker, Picos now);
   void end_iteration(std::uint32_t worker, Picos now);
   void settle(std::uint32_t worker, Picos now);
-  void end(std::uint32_t job, Picos now);
   Bytes begin_of(const Job &job, const Message &message, std::int64_t iteration) const;
 
-  Schedule &schedule_;
+  EventQueue &events_;
   Network &network_;
   CrossTraffic &cross_traffic_;
   std::vector<Job> jobs_;
   std::vector<Worker> workers_;
-  std::uint32_t first_source_ = 0;
   std::size_t running_ = 0;
   Picos last_end_ = 0;
 };

@@ -536,18 +536,18 @@ void TcpStack::arm_timer(Connection &c, Picos now) {
   set_timer(c, TcpTimer::kTimeout, timeout);
 }
 
-// The schedule learns of earlier timers only; one that was put off shows when it fires.
+// Moves the connection's event only forward in time; a timer that was put off is seen when the event fires.
 void TcpStack::schedule(std::uint32_t index, const Connection &c) {
   const Picos at = std::min({c.timer_at, c.send_at, c.ready_at, c.ack_at});
-  const std::uint32_t source = network_.pair_source(index);
-  if (at < network_.schedule_.at(source))
-    network_.schedule_.set(source, at);
+  const EventTarget target{EventKind::kQueuePair, index};
+  if (at < network_.events_.at(target))
+    network_.events_.set(target, at);
 }
 
 void TcpStack::fire(std::uint32_t index, Picos now) {
   QueuePair &pair = network_.pairs_[index];
   Connection &c = connections_[pair.tcp];
-  network_.schedule_.set(network_.pair_source(index), kNever);
+  network_.events_.cancel({EventKind::kQueuePair, index});
   if (c.ack_at <= now)
     acknowledge(index, c, now, false);
   if (c.timer_at <= now) {
