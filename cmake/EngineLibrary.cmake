@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# add_engine_library(NAME) makes lib/libNAME.so, which Python loads, of face.cpp and of the static library NAME_core.
+# add_engine_library(NAME) makes lib/libNAME.so, which Python loads, of c_api.cpp and of the static library NAME_core.
 # It asks for no C++ library of the machine that it is carried to.
 function(add_engine_library name)
-  add_library(${name} SHARED face.cpp)
+  add_library(${name} SHARED c_api.cpp)
   target_link_libraries(${name} PRIVATE ${name}_core)
   target_compile_options(${name} PRIVATE -fPIC -Wconversion -Wpedantic)
   set_target_properties(${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)

@@ -37,7 +37,7 @@ FUNCTIONS = {
     "iterations": (None, (c_void_p, c_size_t, DOUBLES)),
     "carried": (c_size_t, (c_void_p, c_size_t, DOUBLES)),
 }
-"""Result and argument types of the library's functions (face.cpp)."""
+"""Result and argument types of the library's functions (native/c_api.cpp)."""
 
 
 class Engine:
@@ -191,7 +191,7 @@ def _doubles(array: Floats) -> "ctypes._Pointer[c_double]":
 
 
 def _whole(job: FluidJob, edges: Mapping[Direction, int]) -> Iterator[int]:
-    """Yield the whole numbers of a job, in the order in which face.cpp reads them."""
+    """Yield the whole numbers of a job, in the order in which native/c_api.cpp reads them."""
     yield from (job.workers, job.priority, -1 if job.iterations is None else job.iterations)
     yield from (job.factor is not None, job.timetable is not None, len(job.stretches), len(job.phases))
     for phase in job.phases:

@@ -89,7 +89,7 @@ FUNCTIONS: Functions = {
     "flow_records": (None, (c_void_p, c_uint32, c_void_p)),
     "traffic_result": (None, (c_void_p, c_uint32, POINTER(TrafficResult))),
 }
-"""What each returns and takes (native/face.cpp, native/cross_traffic/face.cpp)."""
+"""What each returns and takes (native/c_api.cpp, native/cross_traffic/c_api.cpp)."""
 
 
 class StuckError(EngineError):

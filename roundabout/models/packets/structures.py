@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The structures that the packet-level engine takes and gives, as its C++ has them (native/face.cpp)."""
+"""The structures that the packet-level engine takes and gives, as its C++ has them (native/c_api.cpp)."""
 
 import ctypes
 from ctypes import c_double, c_int64, c_uint32, c_uint64

@@ -61,12 +61,13 @@ void CrossTraffic::handle(std::uint32_t index, Picos now) {
 // Makes one more connection of a pool: the one that is in the network, or another like it.
 std::uint32_t CrossTraffic::connect(std::uint32_t index, std::uint32_t place) {
   Pool &pool = traffics_[index].pools[place];
-  const std::uint32_t pair = pool.pairs.empty() ? pool.first_pair : network_.add_pair_like(pool.first_pair, &pool.plan);
+  const std::uint32_t pair =
+      pool.pairs.empty() ? pool.first_pair : hosts_.add_queue_pair_like(pool.first_pair, &pool.plan);
   pool.pairs.push_back(pair);
   if (slots_.size() <= pair)
     slots_.resize(pair + 1);
   slots_[pair] = {index, place, kNone};
-  network_.shake_hands(pair);
+  hosts_.shake_hands(pair);
   return pair;
 }
 
@@ -90,13 +91,13 @@ void CrossTraffic::begin_flow(std::uint32_t index, std::uint32_t flow, Picos now
   const Pool &pool = traffic.pools[slot.pool];
   slot.flow = flow;
   traffic.records[flow].start = now;
-  QueuePair &pair = network_.pair(index);
+  QueuePair &pair = hosts_.pairs[index];
   const Bytes begin = pair.expected, end = begin + traffic.flows[flow].bytes;
   pair.awaited = end;
   if (pool.is_fresh)
-    network_.open(index, end, now);
+    hosts_.open(index, end, now);
   else
-    network_.post(index, begin, end, 0, now);
+    hosts_.post(index, begin, end, 0, now);
 }
 
 void CrossTraffic::message_received(std::uint32_t index, Picos now) {
@@ -130,9 +131,9 @@ void CrossTraffic::begin_streams(std::uint32_t index, Picos now) {
   const double each = traffic.streams.bytes_per_s / static_cast<double>(traffic.streams.streams);
   for (std::int64_t i = 0; i < traffic.streams.streams; i++) {
     const std::uint32_t number = connect(index, 0);
-    QueuePair &pair = network_.pair(number);
+    QueuePair &pair = hosts_.pairs[number];
     pair.awaited = static_cast<Bytes>(each * (static_cast<double>(kStreamLength) / kPsPerSecond));
-    network_.post(number, 0, pair.awaited, kStreamLength, now);
+    hosts_.post(number, 0, pair.awaited, kStreamLength, now);
   }
 }
 
@@ -147,7 +148,7 @@ void CrossTraffic::compare_rate(std::uint32_t index, Picos now) {
     return;
   const auto &pairs = traffic.pools[0].pairs;
   for (auto each = pairs.end() - plan.streams; each != pairs.end(); each++)
-    network_.stop(*each);
+    hosts_.stop(*each);
   plan.streams++;
   begin_streams(index, now);
 }
@@ -157,7 +158,7 @@ TrafficResult CrossTraffic::result(std::uint32_t index) const {
   TrafficResult found{0, 0, 0, 0, 0, 0, traffic.streams.streams};
   for (const Pool &pool : traffic.pools)
     for (const std::uint32_t each : pool.pairs) {
-      const QueuePair &pair = network_.pair(each);
+      const QueuePair &pair = hosts_.pairs[each];
       found.delivered += pair.expected;
       found.packets += pair.packets;
       found.resent += pair.resent;

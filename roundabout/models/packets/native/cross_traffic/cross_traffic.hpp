@@ -3,7 +3,7 @@
 // sends them.
 #pragma once
 
-#include "roundabout/models/packets/native/network.hpp"
+#include "roundabout/models/packets/native/hosts.hpp"
 
 #include <span>
 #include <vector>
@@ -39,7 +39,7 @@ struct TrafficResult {
 
 class CrossTraffic {
 public:
-  CrossTraffic(EventQueue &events, Network &network) : events_(events), network_(network) {}
+  CrossTraffic(EventQueue &events, Hosts &hosts) : events_(events), hosts_(hosts) {}
 
   std::uint32_t add_traffic();
 
@@ -97,9 +97,9 @@ private:
   void compare_rate(std::uint32_t traffic, Picos now);
 
   EventQueue &events_;
-  Network &network_;
+  Hosts &hosts_;
   std::vector<Traffic> traffics_;
-  std::vector<Slot> slots_; // by pair of the network
+  std::vector<Slot> slots_; // by queue pair
 };
 
 } // namespace packets

@@ -50,8 +50,8 @@ void Jobs::add_message(std::uint32_t index, std::uint32_t pair, std::uint32_t se
     job.pair_bytes.resize(pair + 1);
   if (std::ranges::find(job.pairs, pair) == job.pairs.end())
     job.pairs.push_back(pair);
-  network_.pair(pair).sender = job.first_worker + sender;
-  network_.pair(pair).receiver = job.first_worker + receiver;
+  hosts_.pairs[pair].sender = job.first_worker + sender;
+  hosts_.pairs[pair].receiver = job.first_worker + receiver;
   Phase &phase = job.phases.back();
   const auto place = static_cast<std::uint32_t>(phase.messages.size());
   phase.messages.push_back({pair, bytes, job.pair_bytes[pair], lead, {feeders.begin(), feeders.end()}});
@@ -69,14 +69,14 @@ void Jobs::begin() {
 
 void Jobs::message_taken(const QueuePair &pair, Picos now) {
   if (pair.sender == kNone)
-    cross_traffic_.message_taken(network_.index_of(pair), now);
+    cross_traffic_.message_taken(hosts_.index_of(pair), now);
   else
     settle(pair.sender, now);
 }
 
 void Jobs::message_received(const QueuePair &pair, Picos now) {
   if (pair.receiver == kNone)
-    cross_traffic_.message_received(network_.index_of(pair), now);
+    cross_traffic_.message_received(hosts_.index_of(pair), now);
   else
     settle(pair.receiver, now);
 }
@@ -127,7 +127,7 @@ void Jobs::enter_sending(std::uint32_t index, Picos now) {
   worker.pending = 1 + static_cast<int>(worker.out[place].size());
   for (const std::uint32_t each : worker.in[place]) {
     const Message &message = phase.messages[each];
-    QueuePair &pair = network_.pair(message.pair);
+    QueuePair &pair = hosts_.pairs[message.pair];
     pair.followers.clear();
     const bool was_done = pair.is_done();
     pair.awaited = begin_of(job, message, worker.iteration) + message.bytes;
@@ -137,16 +137,16 @@ void Jobs::enter_sending(std::uint32_t index, Picos now) {
   }
   for (const std::uint32_t each : worker.out[place]) {
     const Message &message = phase.messages[each];
-    QueuePair &pair = network_.pair(message.pair);
+    QueuePair &pair = hosts_.pairs[message.pair];
     pair.lead = message.lead;
     pair.feeders.clear();
     for (const std::uint32_t fed_by : message.feeders) {
       const Message &feeder = phase.messages[fed_by];
       pair.feeders.push_back({feeder.pair, begin_of(job, feeder, worker.iteration), feeder.bytes});
-      network_.pair(feeder.pair).followers.push_back(message.pair);
+      hosts_.pairs[feeder.pair].followers.push_back(message.pair);
     }
     const Bytes begin = begin_of(job, message, worker.iteration);
-    network_.post(message.pair, begin, begin + message.bytes, phase.length, now);
+    hosts_.post(message.pair, begin, begin + message.bytes, phase.length, now);
   }
   settle(index, now);
 }
@@ -176,7 +176,7 @@ void Jobs::end(std::uint32_t index, Picos now) {
   running_--;
   last_end_ = std::max(last_end_, now);
   for (const std::uint32_t pair : job.pairs)
-    network_.stop(pair);
+    hosts_.stop(pair);
   for (std::uint32_t i = 0; i < job.plan.workers; i++)
     events_.cancel({EventKind::kWorker, job.first_worker + i});
   events_.cancel({EventKind::kDeparture, index});

@@ -2,7 +2,7 @@
 // Jobs on their way through their phases: their workers compute, post messages and wait for them.
 #pragma once
 
-#include "roundabout/models/packets/native/network.hpp"
+#include "roundabout/models/packets/native/hosts.hpp"
 
 #include <span>
 #include <vector>
@@ -47,8 +47,8 @@ class CrossTraffic;
 
 class Jobs {
 public:
-  Jobs(EventQueue &events, Network &network, CrossTraffic &cross_traffic)
-      : events_(events), network_(network), cross_traffic_(cross_traffic) {}
+  Jobs(EventQueue &events, Hosts &hosts, CrossTraffic &cross_traffic)
+      : events_(events), hosts_(hosts), cross_traffic_(cross_traffic) {}
 
   std::uint32_t add_job(const JobPlan &plan);
   // The next phase of a job. A compute phase has no messages.
@@ -91,7 +91,7 @@ private:
     bool ended = false;
     std::vector<Phase> phases;
     std::vector<std::uint32_t> pairs;
-    std::vector<Bytes> pair_bytes; // in an iteration, by pair of the network
+    std::vector<Bytes> pair_bytes; // in an iteration, by queue pair
   };
 
   void enter_sending(std::uint32_t worker, Picos now);
@@ -100,7 +100,7 @@ private:
   Bytes begin_of(const Job &job, const Message &message, std::int64_t iteration) const;
 
   EventQueue &events_;
-  Network &network_;
+  Hosts &hosts_;
   CrossTraffic &cross_traffic_;
   std::vector<Job> jobs_;
   std::vector<Worker> workers_;

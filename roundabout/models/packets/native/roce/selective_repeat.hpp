@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selective repeat of a queue pair, both ends of it, after IRN (Mittal et al., SIGCOMM'18): the receiver keeps what
+// Selective repeat of a queue pair, after IRN (Mittal et al., SIGCOMM'18): the receiver keeps what
 // arrives out of order and answers each such packet with a NACK, which has what is expected next and what has just
 // arrived. The sender sends again what is missing, and no packet twice without a timeout. After a timeout it takes all
 // that is missing for lost, as TCP does (RFC 6675). IRN's limit of bytes in flight is not here.
@@ -48,10 +48,10 @@ private:
   std::map<Bytes, Bytes> ends_; // by begin
 };
 
+// The sender's state. The receiver's is the ranges that have arrived out of order.
 struct SelectiveRepeat {
-  Ranges arrived;     // at the receiver, beyond what it expects
-  Ranges sacked;      // what the sender knows of that
-  Bytes repair = 0;   // the sender has looked for missing packets up to here
+  Ranges sacked;      // selectively acknowledged
+  Bytes repair = 0;   // missing packets before it were sent again
   Bytes lost_end = 0; // packets that begin before it, and are missing, are lost
   Bytes recovery = 0; // what was sent when recovery began; over once all of it has arrived
 
@@ -63,7 +63,7 @@ struct SelectiveRepeat {
   // The next lost packet, or `lost_end` and more where there is none.
   Bytes next_lost(Bytes acked) const { return sacked.skip(std::max(repair, acked)); }
 
-  void hear(Bytes acked, Bytes sack_begin, Bytes sack_end, Bytes sent) {
+  void on_nack(Bytes acked, Bytes sack_begin, Bytes sack_end, Bytes sent) {
     if (acked >= recovery) { // a loss after all that the last one was known by
       recovery = sent;
       repair = acked;
@@ -74,7 +74,7 @@ struct SelectiveRepeat {
     lost_end = std::max({lost_end, sack_begin, acked + 1});
   }
 
-  void time_out(Bytes acked, Bytes sent) {
+  void on_timeout(Bytes acked, Bytes sent) {
     recovery = lost_end = sent;
     repair = acked;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One direction of a link: the port that feeds it, and what is on it. Plain structures: network.cpp moves the packets.
+// One direction of a link: the port that feeds it, and the packets on it. forwarding.cpp moves the packets.
 #pragma once
 
 #include "roundabout/models/packets/native/packet.hpp"
@@ -38,8 +38,9 @@ struct Queue {
 };
 
 // Queue pairs of a host that may send now, served in turn.
-struct PairList {
+struct QueuePairList {
   std::uint32_t head = kNone, tail = kNone;
+  bool empty() const { return head == kNone; }
 };
 
 inline std::uint8_t bit(int priority) { return static_cast<std::uint8_t>(1 << priority); }
@@ -64,17 +65,64 @@ struct alignas(64) Port {
   std::uint32_t buffer = kNone;    // that its switch's ports share
   std::uint32_t scheduler = kNone; // of weights; without one the highest priority goes first
   std::uint32_t red = kNone;
-  std::uint8_t xoff_sent = 0; // priorities of which the switch at the link's end has told this port to pause
+  std::uint8_t xoff_sent = 0; // Priorities that the switch at the link's end has paused at this port.
   Bytes xoff_bytes = -1, xon_bytes = 0, buffer_bytes = 0;
   Queue queues[kPriorities];
   Bytes held[kPriorities] = {}; // by that switch, of what came over the link
-  PairList pairs[kPriorities];
+  QueuePairList turns[kPriorities];
   Picos paused_since[kPriorities] = {};
   QueueCounters counters[kPriorities]; // what is sent is counted by queue only where someone reads it
 
-  // Whether a packet that comes now leaves at once: nothing else may, and it may.
+  // Returns true if a packet that comes now leaves at once: it may be sent, and nothing else may be.
   bool is_idle(int priority, Picos now) const {
     return free_at <= now && !is_due && !(ready & ~paused) && !(paused & bit(priority));
+  }
+
+  void set_paused(int priority, bool is_paused, Picos now) {
+    if (is_paused) {
+      counters[priority].pauses++;
+      paused |= bit(priority);
+      paused_since[priority] = now;
+    } else {
+      paused &= static_cast<std::uint8_t>(~bit(priority));
+      counters[priority].paused += now - paused_since[priority];
+    }
+  }
+
+  // Returns since when the first of its paused queues is paused, or -1 if none is.
+  Picos first_paused_since() const {
+    Picos first = -1;
+    for (int queue = 0; queue < kPriorities; queue++)
+      if ((paused & bit(queue)) && (first < 0 || paused_since[queue] < first))
+        first = paused_since[queue];
+    return first;
+  }
+
+  QueueCounters read_counters(int queue, Picos now) const {
+    QueueCounters found = counters[queue];
+    if (paused & bit(queue))
+      found.paused += now - paused_since[queue];
+    return found;
+  }
+
+  // Returns the sums of all queues.
+  QueueCounters read_counters(Picos now) const {
+    QueueCounters sum{tx_bytes, tx_packets};
+    for (int queue = 0; queue < kPriorities; queue++) {
+      const QueueCounters each = read_counters(queue, now);
+      sum.drops += each.drops;
+      sum.marks += each.marks;
+      sum.pauses += each.pauses;
+      sum.paused += each.paused;
+    }
+    return sum;
+  }
+
+  Bytes backlog() const {
+    Bytes sum = 0;
+    for (const Queue &queue : queues)
+      sum += queue.bytes;
+    return sum;
   }
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The receiver: what is in order, and when it acknowledges.
-#include "roundabout/models/packets/native/jobs/jobs.hpp"
+#include "roundabout/models/packets/native/hosts.hpp"
 #include "roundabout/models/packets/native/tcp/stack.hpp"
 
 #include <algorithm>
@@ -14,10 +14,10 @@ constexpr Bytes kWindowGrowth = 2;
 
 } // namespace
 
-void TcpStack::take_segment(const Packet &packet, Picos now, Jobs &jobs) {
-  QueuePair &pair = network_.pairs_[packet.pair];
+void TcpStack::take_segment(const Packet &packet, Picos now) {
+  QueuePair &pair = hosts_.pairs[packet.pair];
   Connection &c = connections_[pair.tcp];
-  HostCounters &host = network_.hosts_[pair.to_host];
+  HostCounters &host = hosts_.counters[pair.to_host];
   pair.delivered++;
   pair.marked += packet.marked;
   host.marked += packet.marked;
@@ -55,7 +55,7 @@ void TcpStack::take_segment(const Packet &packet, Picos now, Jobs &jobs) {
     c.beyond.erase(c.beyond.begin(), c.beyond.begin() + static_cast<std::ptrdiff_t>(filled));
     c.newest -= std::min(c.newest, filled);
     c.unacknowledged++;
-    network_.advance(packet.pair, end - pair.expected, now, jobs);
+    hosts_.advance(packet.pair, end - pair.expected, now);
   } else {
     host.out_of_sequence += packet.seq > pair.expected;
     is_duplicate = packet.seq < pair.expected || !insert_beyond(c, packet.seq, packet.seq + packet.payload);
@@ -92,9 +92,9 @@ bool TcpStack::insert_beyond(Connection &c, Bytes begin, Bytes end) {
 }
 
 void TcpStack::acknowledge(std::uint32_t index, Connection &c, Picos now, bool is_duplicate) {
-  const QueuePair &pair = network_.pairs_[index];
-  const std::uint32_t which = network_.pool_.take();
-  Packet &packet = network_.pool_[which];
+  const QueuePair &pair = hosts_.pairs[index];
+  const std::uint32_t which = forwarding_.packets.take();
+  Packet &packet = forwarding_.packets[which];
   packet.seq = pair.expected;
   packet.pair = index;
   packet.hop = pair.back;
@@ -107,8 +107,8 @@ void TcpStack::acknowledge(std::uint32_t index, Connection &c, Picos now, bool i
   packet.is_duplicate = is_duplicate;
   packet.blocks = static_cast<std::uint8_t>(std::min(c.beyond.size(), kBlocks));
   if (packet.blocks) {
-    if (blocks_.size() < network_.pool_.size())
-      blocks_.resize(network_.pool_.size());
+    if (blocks_.size() < forwarding_.packets.size())
+      blocks_.resize(forwarding_.packets.size());
     for (std::size_t i = 0; i < packet.blocks; i++) // the newest first, as RFC 2018 wants it
       blocks_[which].blocks[i] = c.beyond[(c.newest + i) % c.beyond.size()];
   }
@@ -116,7 +116,7 @@ void TcpStack::acknowledge(std::uint32_t index, Connection &c, Picos now, bool i
   c.unacknowledged = 0;
   c.quick_acks -= c.quick_acks > 0;
   c.ack_at = kNever;
-  network_.enqueue(network_.route_[pair.back], which, now);
+  forwarding_.enqueue(fabric_.port_at(pair.back), which, now);
 }
 
 } // namespace packets

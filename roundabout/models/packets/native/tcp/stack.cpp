@@ -2,7 +2,7 @@
 // The sender and its timers; receiver.cpp has the other end.
 #include "roundabout/models/packets/native/tcp/stack.hpp"
 
-#include "roundabout/models/packets/native/jobs/jobs.hpp"
+#include "roundabout/models/packets/native/hosts.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -76,7 +76,7 @@ void TcpStack::join(std::uint32_t connection, mltcp_job *job) {
 // --- what is sent ----------------------------------------------------------------------------------------------------
 
 void TcpStack::wake(std::uint32_t index, Picos now) {
-  QueuePair &pair = network_.pairs_[index];
+  QueuePair &pair = hosts_.pairs[index];
   Connection &c = connections_[pair.tcp];
   if (!pair.stopped)
     see(pair, c, now);
@@ -84,7 +84,7 @@ void TcpStack::wake(std::uint32_t index, Picos now) {
 }
 
 void TcpStack::stop(std::uint32_t index) {
-  Connection &c = connections_[network_.pairs_[index].tcp];
+  Connection &c = connections_[hosts_.pairs[index].tcp];
   if (!c.is_stopped)
     congestion_leave(c.control);
   c.is_stopped = true;
@@ -98,9 +98,9 @@ void TcpStack::see(QueuePair &pair, Connection &c, Picos now) {
   if (pair.waits_for_turn || c.ready_at != kNever || c.is_stopped || next_burst(pair, c, now) == 0)
     return;
   if (c.plan.jitter > 0)
-    c.ready_at = now + static_cast<Picos>(static_cast<double>(c.plan.jitter) * network_.random_.uniform());
+    c.ready_at = now + static_cast<Picos>(static_cast<double>(c.plan.jitter) * random_.uniform());
   else
-    network_.request_turn(static_cast<std::uint32_t>(&pair - network_.pairs_.data()), now);
+    hosts_.request_turn(hosts_.index_of(pair), now);
 }
 
 // The bytes of the message that the program has written, and when it writes more.
@@ -124,7 +124,7 @@ Bytes TcpStack::written(QueuePair &pair, const Connection &c, Picos now, Picos &
       next_at = born_at(writes + 1);
     done = std::min(size, writes * c.plan.write_bytes);
   }
-  const Bytes allowed = network_.allowed_by_feeders(pair);
+  const Bytes allowed = hosts_.allowed_by_feeders(pair);
   pair.waits_for_lead = allowed < done;
   return std::min(done, allowed);
 }
@@ -203,8 +203,8 @@ double TcpStack::pacing_rate(const Connection &c) const {
          kPsPerSecond / srtt;
 }
 
-std::uint32_t TcpStack::emit(std::uint32_t index, Picos now) {
-  QueuePair &pair = network_.pairs_[index];
+std::uint32_t TcpStack::send_next(std::uint32_t index, Picos now) {
+  QueuePair &pair = hosts_.pairs[index];
   Connection &c = connections_[pair.tcp];
   if (c.is_stopped || pair.stopped)
     return kNone;
@@ -241,21 +241,21 @@ std::uint32_t TcpStack::emit(std::uint32_t index, Picos now) {
       arm_timer(c, now);
   }
   if (c.burst > 0) {
-    network_.keep_turn(index);
+    hosts_.keep_turn(index);
   } else {
     validate_window(pair, c, c.board.in_flight() >= c.view.cwnd);
     if (next_burst(pair, c, now) > 0)
-      network_.rejoin_turn(index);
+      hosts_.rejoin_turn(index);
   }
   schedule(index, c);
   return which;
 }
 
 std::uint32_t TcpStack::send(std::uint32_t index, Connection &c, std::uint32_t number, Picos now) {
-  QueuePair &pair = network_.pairs_[index];
+  QueuePair &pair = hosts_.pairs[index];
   const Segment &segment = c.board[number];
-  const std::uint32_t which = network_.pool_.take();
-  Packet &packet = network_.pool_[which];
+  const std::uint32_t which = forwarding_.packets.take();
+  Packet &packet = forwarding_.packets[which];
   packet.seq = segment.seq;
   packet.pair = index;
   packet.hop = pair.out;
@@ -305,8 +305,8 @@ void TcpStack::restart_after_idle(Connection &c, Picos now) {
 
 // --- acknowledgements ------------------------------------------------------------------------------------------------
 
-void TcpStack::take_ack(const Packet &packet, std::uint32_t which, Picos now, Jobs &jobs) {
-  QueuePair &pair = network_.pairs_[packet.pair];
+void TcpStack::take_ack(const Packet &packet, std::uint32_t which, Picos now) {
+  QueuePair &pair = hosts_.pairs[packet.pair];
   Connection &c = connections_[pair.tcp];
   if (c.is_stopped || pair.stopped || packet.seq < pair.acked)
     return;
@@ -362,7 +362,7 @@ void TcpStack::take_ack(const Packet &packet, std::uint32_t which, Picos now, Jo
   see(pair, c, now);
   schedule(packet.pair, c);
   if (advanced > 0 && pair.acked >= pair.end && pair.is_done())
-    jobs.message_taken(pair, now);
+    hosts_.complete(pair, now);
 }
 
 // The segment arrived: what its time tells (RFC 8985, section 6.2).
@@ -540,14 +540,14 @@ void TcpStack::arm_timer(Connection &c, Picos now) {
 void TcpStack::schedule(std::uint32_t index, const Connection &c) {
   const Picos at = std::min({c.timer_at, c.send_at, c.ready_at, c.ack_at});
   const EventTarget target{EventKind::kQueuePair, index};
-  if (at < network_.events_.at(target))
-    network_.events_.set(target, at);
+  if (at < events_.at(target))
+    events_.set(target, at);
 }
 
-void TcpStack::fire(std::uint32_t index, Picos now) {
-  QueuePair &pair = network_.pairs_[index];
+void TcpStack::on_timer(std::uint32_t index, Picos now) {
+  QueuePair &pair = hosts_.pairs[index];
   Connection &c = connections_[pair.tcp];
-  network_.events_.cancel({EventKind::kQueuePair, index});
+  events_.cancel({EventKind::kQueuePair, index});
   if (c.ack_at <= now)
     acknowledge(index, c, now, false);
   if (c.timer_at <= now) {
@@ -563,7 +563,7 @@ void TcpStack::fire(std::uint32_t index, Picos now) {
   if (c.ready_at <= now) {
     c.ready_at = kNever;
     if (!pair.waits_for_turn)
-      network_.request_turn(index, now);
+      hosts_.request_turn(index, now);
   } else if (!pair.stopped) {
     see(pair, c, now);
   }
@@ -598,7 +598,7 @@ void TcpStack::on_timeout(QueuePair &pair, Connection &c, Picos now) {
 
 // One segment more, so that an acknowledgement shows what is lost (RFC 8985, section 7.3): a new one if there is any.
 void TcpStack::on_probe(std::uint32_t index, Connection &c, Picos now) {
-  QueuePair &pair = network_.pairs_[index];
+  QueuePair &pair = hosts_.pairs[index];
   Picos next_at = kNever;
   const Bytes left = written(pair, c, now, next_at) - (pair.next - pair.begin);
   const bool is_new = (left >= c.plan.mss_bytes || (left > 0 && pair.next + left == pair.end)) &&
@@ -621,7 +621,7 @@ void TcpStack::on_probe(std::uint32_t index, Connection &c, Picos now) {
   c.probed_seq = pair.next;
   c.probe_was_new = is_new;
   set_timer(c, TcpTimer::kTimeout, now + timeout_of(c));
-  network_.enqueue(network_.route_[pair.out], send(index, c, number, now), now);
+  forwarding_.enqueue(fabric_.port_at(pair.out), send(index, c, number, now), now);
 }
 
 void TcpStack::on_reorder(QueuePair &pair, Connection &c, Picos now) {

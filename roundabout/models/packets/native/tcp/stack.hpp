@@ -2,20 +2,20 @@
 // TCP over the network's ports: what Linux' stack does with segments, acknowledgements and timers.
 #pragma once
 
-#include "roundabout/models/packets/native/packet.hpp"
+#include "roundabout/models/packets/native/switches/forwarding.hpp"
 #include "roundabout/models/packets/native/tcp/connection.hpp"
 
 #include <span>
 
 namespace packets {
 
-class Jobs;
-class Network;
+class Hosts;
 struct QueuePair;
 
 class TcpStack {
 public:
-  explicit TcpStack(Network &network) : network_(network) {}
+  TcpStack(EventQueue &events, Random &random, Fabric &fabric, Forwarding &forwarding, Hosts &hosts)
+      : events_(events), random_(random), fabric_(fabric), forwarding_(forwarding), hosts_(hosts) {}
   TcpStack(const TcpStack &) = delete;
   ~TcpStack();
 
@@ -30,13 +30,13 @@ public:
   void join(std::uint32_t connection, mltcp_job *job); // makes it one of MLTCP
 
   // Each takes the number of the queue pair.
-  void wake(std::uint32_t pair, Picos now);          // there is more to send
-  void stop(std::uint32_t pair);                     // its job has ended
-  void fire(std::uint32_t pair, Picos now);          // its timers
-  std::uint32_t emit(std::uint32_t pair, Picos now); // its turn at the NIC; kNone if there is nothing to send
+  void wake(std::uint32_t pair, Picos now); // there is more to send
+  void stop(std::uint32_t pair);            // its job has ended
+  void on_timer(std::uint32_t pair, Picos now);
+  std::uint32_t send_next(std::uint32_t pair, Picos now); // its turn at the NIC; kNone if there is nothing to send
 
-  void take_segment(const Packet &packet, Picos now, Jobs &jobs);
-  void take_ack(const Packet &packet, std::uint32_t which, Picos now, Jobs &jobs);
+  void take_segment(const Packet &packet, Picos now);
+  void take_ack(const Packet &packet, std::uint32_t which, Picos now);
 
   const Connection &operator[](std::uint32_t index) const { return connections_[index]; }
 
@@ -85,7 +85,11 @@ private:
   void acknowledge(std::uint32_t pair, Connection &c, Picos now, bool is_duplicate);
   bool insert_beyond(Connection &c, Bytes begin, Bytes end);
 
-  Network &network_;
+  EventQueue &events_;
+  Random &random_;
+  Fabric &fabric_;
+  Forwarding &forwarding_;
+  Hosts &hosts_;
   std::vector<Connection> connections_;
   std::vector<Blocks> blocks_; // of acknowledgements, by packet
 };

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "roundabout/models/packets/native/hosts.hpp"
+
+#include "roundabout/models/packets/native/jobs/jobs.hpp"
+
+#include <algorithm>
+
+namespace packets {
+
+Hosts::Hosts(EventQueue &events, Random &random, const NicPlan &nic, Fabric &fabric, Forwarding &forwarding,
+             std::size_t count, Jobs &jobs)
+    : counters(count), tcp(events, random, fabric, forwarding, *this), events_(events), random_(random), nic_(nic),
+      fabric_(fabric), forwarding_(forwarding), jobs_(jobs),
+      roce_sender_(events, random, nic, fabric, forwarding, *this), roce_receiver_(nic, fabric, forwarding, *this) {}
+
+Hosts::~Hosts() {
+  for (QueuePair &each : pairs)
+    reaction_destroy(each.reaction_point);
+}
+
+std::uint32_t Hosts::add_mltcp_job(const mltcp_plan &plan) {
+  mltcp_jobs_.emplace_back(mltcp_job_create(&plan));
+  return static_cast<std::uint32_t>(mltcp_jobs_.size() - 1);
+}
+
+void Hosts::join(std::uint32_t pair, std::uint32_t job) {
+  if (pairs[pair].tcp != kNone)
+    tcp.join(pairs[pair].tcp, mltcp_jobs_[job].get());
+  else if (pairs[pair].reaction_point)
+    reaction_join(pairs[pair].reaction_point, mltcp_jobs_[job].get());
+}
+
+std::uint32_t Hosts::add_queue_pair(std::span<const std::uint32_t> out, std::span<const std::uint32_t> back,
+                                    int priority, std::uint32_t from_host, std::uint32_t to_host,
+                                    const reaction_plan *plan) {
+  QueuePair pair;
+  if (!out.empty()) {
+    pair.out = fabric_.add_route(out, from_host);
+    pair.back = fabric_.add_route(back, to_host);
+  }
+  pair.priority = static_cast<std::uint8_t>(priority);
+  pair.from_host = from_host;
+  pair.to_host = to_host;
+  if (plan && !out.empty())
+    attach(pair, *plan);
+  pairs.push_back(pair);
+  return static_cast<std::uint32_t>(pairs.size() - 1);
+}
+
+void Hosts::attach(QueuePair &pair, const reaction_plan &plan) {
+  roce_sender_.attach(pair, plan);
+  roce_receiver_.attach(pair, plan);
+}
+
+std::uint32_t Hosts::add_connection(std::span<const std::uint32_t> out, std::span<const std::uint32_t> back,
+                                    int priority, std::uint32_t from_host, std::uint32_t to_host, const TcpPlan &plan) {
+  const std::uint32_t pair = add_queue_pair(out, back, priority, from_host, to_host, nullptr);
+  if (!out.empty())
+    pairs[pair].tcp = tcp.add(plan, from_host);
+  return pair;
+}
+
+std::uint32_t Hosts::add_queue_pair_like(std::uint32_t index, const reaction_plan *plan) {
+  const QueuePair &like = pairs[index];
+  QueuePair pair;
+  pair.out = like.out;
+  pair.back = like.back;
+  pair.priority = like.priority;
+  pair.from_host = like.from_host;
+  pair.to_host = like.to_host;
+  if (like.tcp != kNone)
+    pair.tcp = tcp.add(tcp[like.tcp].plan, pair.from_host);
+  else if (like.out != kNone)
+    attach(pair, *plan);
+  pairs.push_back(pair);
+  const auto added = static_cast<std::uint32_t>(pairs.size() - 1);
+  events_.add_queue_pair(added);
+  return added;
+}
+
+// --- messages --------------------------------------------------------------------------------------------------------
+
+void Hosts::post(std::uint32_t index, Bytes begin, Bytes end, Picos length, Picos now) {
+  QueuePair &pair = pairs[index];
+  pair.stopped = false;
+  pair.acked = pair.next = pair.begin = begin;
+  roce_sender_.begin_message(pair);
+  pair.end = end;
+  pair.posted_at = now;
+  pair.ps_per_byte = static_cast<double>(length) / static_cast<double>(end - begin);
+  wake(index, now);
+}
+
+void Hosts::wake(std::uint32_t index, Picos now) {
+  if (pairs[index].tcp != kNone)
+    tcp.wake(index, now);
+  else
+    roce_sender_.schedule(index, now);
+}
+
+void Hosts::stop(std::uint32_t index) {
+  pairs[index].stopped = true;
+  if (pairs[index].tcp != kNone)
+    tcp.stop(index);
+  reaction_leave(pairs[index].reaction_point);
+  events_.cancel({EventKind::kQueuePair, index});
+}
+
+void Hosts::open(std::uint32_t index, Bytes end, Picos now) {
+  QueuePair &pair = pairs[index];
+  pair.stopped = true; // It sends nothing before its handshake.
+  pair.begin = pair.next = pair.acked = pair.expected;
+  pair.end = end;
+  if (pair.tcp != kNone) {
+    tcp.renew(pair.tcp, pair.begin);
+    shake_hands(index);
+  } else if (pair.out != kNone) {
+    roce_sender_.begin_connection(pair);
+  }
+  events_.cancel({EventKind::kQueuePair, index});
+  events_.delay(now + fabric_.empty_round_trip(pair.out, pair.back), HandshakeEvent{index});
+}
+
+void Hosts::handle(const HandshakeEvent &event, Picos now) {
+  const QueuePair &pair = pairs[event.queue_pair];
+  post(event.queue_pair, pair.begin, pair.end, 0, now);
+}
+
+void Hosts::shake_hands(std::uint32_t index) {
+  if (pairs[index].tcp != kNone)
+    tcp.note_handshake(pairs[index].tcp, fabric_.empty_round_trip(pairs[index].out, pairs[index].back));
+}
+
+Bytes Hosts::allowed_by_feeders(const QueuePair &pair) const {
+  Bytes allowed = pair.end - pair.begin;
+  for (const Feeder &each : pair.feeders) {
+    const Bytes fed = std::max<Bytes>(pairs[each.pair].expected - each.begin, 0);
+    if (fed < each.bytes)
+      allowed = std::min(allowed, pair.lead + fed);
+  }
+  return allowed;
+}
+
+void Hosts::advance(std::uint32_t index, Bytes bytes, Picos now) {
+  QueuePair &pair = pairs[index];
+  pair.expected += bytes;
+  for (const std::uint32_t follower : pair.followers)
+    if (pairs[follower].waits_for_lead) {
+      pairs[follower].waits_for_lead = false;
+      wake(follower, now);
+    }
+  if (pair.out == kNone)
+    pair.acked = pair.expected;
+  if (pair.expected == pair.awaited)
+    jobs_.message_received(pair, now);
+  if (pair.out == kNone && pair.expected == pair.end && pair.is_done())
+    complete(pair, now);
+}
+
+void Hosts::complete(const QueuePair &pair, Picos now) { jobs_.message_taken(pair, now); }
+
+// --- packets ---------------------------------------------------------------------------------------------------------
+
+void Hosts::on_timer(std::uint32_t index, Picos now) {
+  if (pairs[index].tcp != kNone)
+    tcp.on_timer(index, now);
+  else
+    roce_sender_.on_timer(index, now);
+}
+
+std::uint32_t Hosts::send_next(Port &port, int priority, Picos now) {
+  QueuePairList &turn = port.turns[priority];
+  const std::uint32_t index = turn.head;
+  QueuePair &pair = pairs[index];
+  turn.head = pair.next_in_turn;
+  if (turn.empty())
+    port.ready &= static_cast<std::uint8_t>(~bit(priority));
+  pair.waits_for_turn = false;
+  return pair.tcp != kNone ? tcp.send_next(index, now) : roce_sender_.send_next(index, now);
+}
+
+void Hosts::receive(std::uint32_t which, Picos now) {
+  const Packet packet = forwarding_.packets[which];
+  forwarding_.packets.give_back(which);
+  const bool is_tcp = pairs[packet.pair].tcp != kNone;
+  switch (packet.kind) {
+  case Kind::kData:
+    if (is_tcp)
+      tcp.take_segment(packet, now);
+    else
+      roce_receiver_.take_data(packet, now);
+    break;
+  case Kind::kAck:
+  case Kind::kNack:
+    if (is_tcp)
+      tcp.take_ack(packet, which, now);
+    else
+      roce_sender_.take_ack(packet, roce_receiver_.sack_of(which), now);
+    break;
+  case Kind::kCnp: {
+    const auto jitter = static_cast<Picos>(static_cast<double>(nic_.cnp_jitter) * random_.uniform());
+    events_.delay(now + nic_.cnp_delay + jitter, CnpEvent{packet.pair});
+    break;
+  }
+  }
+}
+
+// --- turns at the NIC ------------------------------------------------------------------------------------------------
+
+void Hosts::request_turn(std::uint32_t index, Picos now) {
+  rejoin_turn(index);
+  forwarding_.wake(fabric_.port_at(pairs[index].out), now);
+}
+
+void Hosts::rejoin_turn(std::uint32_t index) {
+  QueuePair &pair = pairs[index];
+  Port &port = fabric_.ports[fabric_.port_at(pair.out)];
+  QueuePairList &turn = port.turns[pair.priority];
+  pair.waits_for_turn = true;
+  pair.next_in_turn = kNone;
+  (turn.empty() ? turn.head : pairs[turn.tail].next_in_turn) = index;
+  turn.tail = index;
+  port.ready |= bit(pair.priority);
+}
+
+void Hosts::keep_turn(std::uint32_t index) {
+  QueuePair &pair = pairs[index];
+  Port &port = fabric_.ports[fabric_.port_at(pair.out)];
+  QueuePairList &turn = port.turns[pair.priority];
+  pair.waits_for_turn = true;
+  pair.next_in_turn = turn.head;
+  if (turn.empty())
+    turn.tail = index;
+  turn.head = index;
+  port.ready |= bit(pair.priority);
+}
+
+} // namespace packets

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hosts: the queue pairs and TCP connections of their NICs, and the turns in which these send.
+#pragma once
+
+#include "roundabout/models/packets/native/roce/queue_pair.hpp"
+#include "roundabout/models/packets/native/roce/roce_receiver.hpp"
+#include "roundabout/models/packets/native/roce/roce_sender.hpp"
+#include "roundabout/models/packets/native/switches/forwarding.hpp"
+#include "roundabout/models/packets/native/tcp/stack.hpp"
+
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace packets {
+
+class Jobs;
+
+// Cumulative, of one host's NIC.
+struct HostCounters {
+  std::int64_t marked = 0, cnps_sent = 0, cnps_handled = 0, out_of_sequence = 0;
+};
+
+class Hosts {
+  struct MltcpJobDeleter {
+    void operator()(mltcp_job *job) const { mltcp_job_destroy(job); }
+  };
+  std::vector<std::unique_ptr<mltcp_job, MltcpJobDeleter>> mltcp_jobs_; // They outlive their members.
+
+public:
+  Hosts(EventQueue &events, Random &random, const NicPlan &nic, Fabric &fabric, Forwarding &forwarding,
+        std::size_t count, Jobs &jobs);
+  Hosts(const Hosts &) = delete;
+  ~Hosts();
+
+  // Adds a queue pair on a route of ports there and back, both empty within a host.
+  std::uint32_t add_queue_pair(std::span<const std::uint32_t> out, std::span<const std::uint32_t> back, int priority,
+                               std::uint32_t from_host, std::uint32_t to_host, const reaction_plan *plan);
+  // Adds a TCP connection in the same way; its number is that of the queue pair of its bytes.
+  std::uint32_t add_connection(std::span<const std::uint32_t> out, std::span<const std::uint32_t> back, int priority,
+                               std::uint32_t from_host, std::uint32_t to_host, const TcpPlan &plan);
+  // Adds another queue pair or connection like `pair` during the simulation, which invalidates references to them.
+  std::uint32_t add_queue_pair_like(std::uint32_t pair, const reaction_plan *plan);
+
+  // Adds a job of MLTCP, which counts the bytes of all queue pairs and connections that join it.
+  std::uint32_t add_mltcp_job(const mltcp_plan &plan);
+  void join(std::uint32_t pair, std::uint32_t mltcp_job);
+
+  // Sends the message from `begin` to `end` of the pair's stream, whose bytes are created evenly over `length`.
+  void post(std::uint32_t pair, Bytes begin, Bytes end, Picos length, Picos now);
+  void stop(std::uint32_t pair);        // after its job has departed
+  void shake_hands(std::uint32_t pair); // gives a TCP connection the round-trip time of an empty network
+  // Makes an idle pair a new connection. Its message up to `end` of the stream follows after an empty round trip.
+  void open(std::uint32_t pair, Bytes end, Picos now);
+
+  // Events, and calls of Forwarding.
+  void on_timer(std::uint32_t pair, Picos now);
+  void handle(const CnpEvent &event, Picos now) { roce_sender_.handle(event, now); }
+  void handle(const HandshakeEvent &event, Picos now);
+  void receive(std::uint32_t packet, Picos now);
+  std::uint32_t send_next(Port &port, int priority, Picos now); // kNone if the pair has nothing to send
+
+  // Calls of senders and receivers.
+  Bytes allowed_by_feeders(const QueuePair &pair) const;    // bytes of the message that the pair may have sent
+  void advance(std::uint32_t pair, Bytes bytes, Picos now); // The next bytes of the stream have arrived.
+  void complete(const QueuePair &pair, Picos now);          // The receiver has acknowledged the message.
+  void request_turn(std::uint32_t pair, Picos now);         // at the NIC
+  void keep_turn(std::uint32_t pair);                       // while the NIC sends its packet: it is next again
+  void rejoin_turn(std::uint32_t pair);                     // in the same case, but behind all others
+
+  std::uint32_t index_of(const QueuePair &pair) const { return static_cast<std::uint32_t>(&pair - pairs.data()); }
+
+  std::vector<QueuePair> pairs;
+  std::vector<HostCounters> counters; // by host
+  TcpStack tcp;
+
+private:
+  void attach(QueuePair &pair, const reaction_plan &plan);
+  void wake(std::uint32_t pair, Picos now); // The sender may have something to send.
+
+  EventQueue &events_;
+  Random &random_;
+  const NicPlan &nic_;
+  Fabric &fabric_;
+  Forwarding &forwarding_;
+  Jobs &jobs_;
+  RoceSender roce_sender_;
+  RoceReceiver roce_receiver_;
+};
+
+} // namespace packets

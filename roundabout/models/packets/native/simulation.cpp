@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "roundabout/models/packets/native/simulation.hpp"
+
+#include <bit>
+#include <type_traits>
+
+namespace packets {
+
+Simulation::Simulation(const NicPlan &nic, std::span<const PortPlan> ports, std::size_t host_count, Picos sample)
+    : nic_(nic), random_(nic.seed), fabric(nic_, ports), ecn(random_), mmu(events_, fabric, ecn),
+      forwarding(events_, random_, fabric, mmu, ecn, hosts),
+      hosts(events_, random_, nic_, fabric, forwarding, host_count, jobs), cross_traffic(events_, hosts),
+      jobs(events_, hosts, cross_traffic), sample_(sample) {}
+
+void Simulation::use_red(std::uint32_t port, double weight) {
+  ecn.use_red(fabric.ports[port], weight, nic_.payload_bytes);
+}
+
+void Simulation::begin() {
+  has_begun_ = true;
+  const auto count = [](std::size_t targets) { return static_cast<std::uint32_t>(targets); };
+  const std::uint32_t ports = count(fabric.ports.size());
+  events_.begin({ports, ports, 1, count(hosts.pairs.size()), count(jobs.worker_count()), count(jobs.job_count()), 1,
+                 count(cross_traffic.count())});
+  jobs.begin();
+  events_.set({EventKind::kSample}, lead_);
+  cross_traffic.begin();
+}
+
+void Simulation::sample_queues(std::uint8_t queues) {
+  sampled_queues_ = queues;
+  for (Port &port : fabric.ports)
+    port.counts_queues = true;
+}
+
+std::int64_t Simulation::run(Picos until, std::int64_t events, bool while_jobs) {
+  if (!has_begun_)
+    begin();
+  for (; events > 0 && (!while_jobs || jobs.running() > 0); events--) {
+    const Picos at = events_.next_at();
+    if (at > until || at == kNever)
+      break;
+    now_ = at;
+    dispatch(events_.next_target());
+  }
+  return events;
+}
+
+void Simulation::dispatch(EventTarget target) {
+  switch (target.kind()) {
+  case EventKind::kArrival:
+    forwarding.arrive(target.index(), now_);
+    break;
+  case EventKind::kTransmission:
+    forwarding.on_transmission(target.index(), now_);
+    break;
+  case EventKind::kDelayed:
+    std::visit(
+        [&](const auto &event) {
+          if constexpr (std::is_same_v<decltype(event), const PfcEvent &>)
+            forwarding.handle(event, now_);
+          else
+            hosts.handle(event, now_);
+        },
+        events_.pop_delayed());
+    break;
+  case EventKind::kQueuePair:
+    hosts.on_timer(target.index(), now_);
+    break;
+  case EventKind::kWorker:
+    events_.cancel(target);
+    jobs.enter_next_phase(target.index(), now_);
+    break;
+  case EventKind::kDeparture:
+    jobs.end(target.index(), now_);
+    break;
+  case EventKind::kSample:
+    sample();
+    break;
+  case EventKind::kCrossTraffic:
+    cross_traffic.handle(target.index(), now_);
+    break;
+  }
+}
+
+std::size_t Simulation::row() const {
+  std::size_t switch_ports = 0;
+  for (const Port &port : fabric.ports)
+    switch_ports += !port.is_host;
+  const auto queues = static_cast<std::size_t>(std::popcount(sampled_queues_));
+  return kPortColumns * fabric.ports.size() + fabric.mark_counters().size() + kHostColumns * hosts.counters.size() +
+         kQueueColumns * queues * switch_ports + kBufferColumns * mmu.buffers().size();
+}
+
+void Simulation::sample() {
+  for (const Port &port : fabric.ports) {
+    const QueueCounters c = port.read_counters(now_);
+    samples_.insert(samples_.end(), {c.tx_bytes, c.tx_packets, port.backlog(), c.drops, c.marks, c.pauses, c.paused});
+  }
+  for (const auto &each : fabric.mark_counters())
+    samples_.push_back(each.marks);
+  for (const HostCounters &each : hosts.counters)
+    samples_.insert(samples_.end(), {each.marked, each.cnps_sent, each.cnps_handled, each.out_of_sequence});
+  sample_switches();
+  sample_count_++;
+  events_.cancel({EventKind::kSample});
+  if (events_.next_at() < kNever || !jobs.running()) // Otherwise nothing would ever happen again.
+    events_.set({EventKind::kSample}, now_ + sample_);
+}
+
+void Simulation::sample_switches() {
+  for (const Port &port : fabric.ports)
+    for (int queue = 0; queue < kPriorities && !port.is_host; queue++)
+      if (sampled_queues_ & bit(queue)) {
+        const QueueCounters c = port.read_counters(queue, now_);
+        samples_.insert(samples_.end(), {c.tx_bytes, c.tx_packets, port.queues[queue].bytes, c.drops, c.marks, c.pauses,
+                                         c.paused, static_cast<std::int64_t>(ecn.red_average(port, queue))});
+      }
+  for (const SharedBuffer &each : mmu.buffers())
+    samples_.insert(samples_.end(), {each.state().shared, each.state().headroom, each.state().most});
+}
+
+} // namespace packets

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The simulation: it owns all parts, dispatches events to them, and samples their counters.
+#pragma once
+
+#include "roundabout/models/packets/native/cross_traffic/cross_traffic.hpp"
+#include "roundabout/models/packets/native/hosts.hpp"
+#include "roundabout/models/packets/native/jobs/jobs.hpp"
+
+namespace packets {
+
+// A sample is a row of integers: of each port, counter of marks, host, sampled queue and buffer.
+inline constexpr std::size_t kPortColumns = 7, kHostColumns = 4, kQueueColumns = 8, kBufferColumns = 3;
+
+class Simulation {
+  const NicPlan nic_; // Parts refer to those that are declared before them.
+  EventQueue events_;
+  Random random_;
+
+public:
+  Simulation(const NicPlan &nic, std::span<const PortPlan> ports, std::size_t host_count, Picos sample);
+
+  Fabric fabric;
+  EcnMarker ecn;
+  SwitchMmu mmu;
+  Forwarding forwarding;
+  Hosts hosts; // Queue pairs and jobs are added before the first `run`.
+  CrossTraffic cross_traffic;
+  Jobs jobs;
+
+  void use_red(std::uint32_t port, double weight); // between the port's thresholds
+
+  // Samples each of these queues of switch ports, too; called before the first `run`.
+  void sample_queues(std::uint8_t queues);
+
+  void set_lead(Picos lead) { lead_ = lead; } // the instant of the first sample
+
+  // Simulates until an instant, until all jobs have ended, or for that many events; returns how many are left.
+  std::int64_t run(Picos until, std::int64_t events, bool while_jobs);
+
+  Picos now() const { return now_; }
+  std::size_t sample_count() const { return sample_count_; }
+  const std::vector<std::int64_t> &samples() const { return samples_; }
+  std::size_t row() const;
+
+private:
+  void begin();
+  void dispatch(EventTarget target);
+  void sample();
+  void sample_switches();
+
+  Picos now_ = 0, sample_ = 0, lead_ = 0;
+  bool has_begun_ = false;
+  std::uint8_t sampled_queues_ = 0;
+  std::size_t sample_count_ = 0;
+  std::vector<std::int64_t> samples_;
+};
+
+} // namespace packets
