@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A TCP connection, both ends of it: plain data that stack.cpp works on. Bytes are counted in its queue pair.
+// A TCP connection, both ends of it: plain data of its sender and receiver. Bytes are counted in its queue pair.
 #pragma once
 
+#include "roundabout/models/packets/native/event_queue.hpp"
 #include "roundabout/models/packets/native/tcp/congestion_control.h"
 #include "roundabout/models/packets/native/tcp/scoreboard.hpp"
 
@@ -23,7 +24,7 @@ struct TcpPlan {
   congestion_plan congestion;
 };
 
-// What stack.cpp does about losses and marks (RFC 5681, RFC 6675; names are those of Linux).
+// The state of recovery from losses and marks (RFC 5681, RFC 6675; names are those of Linux).
 enum class TcpState : std::uint8_t { kOpen, kCwr, kRecovery, kLoss };
 enum class TcpTimer : std::uint8_t { kOff, kTimeout, kProbe, kReorder };
 
@@ -71,5 +72,13 @@ struct Connection {
   Picos received_at = -1;
   bool echoes = false, saw_ce = false; // ECE (RFC 3168); the last segment's CE (RFC 8257)
 };
+
+// Moves the connection's event only forward in time. A timer that was postponed is checked when the event fires.
+inline void schedule_timers(EventQueue &events, std::uint32_t pair, const Connection &c) {
+  const Picos at = std::min({c.timer_at, c.send_at, c.ready_at, c.ack_at});
+  const EventTarget target{EventKind::kQueuePair, pair};
+  if (at < events.at(target))
+    events.set(target, at);
+}
 
 } // namespace packets

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receiver: what is in order, and when it acknowledges.
+#include "roundabout/models/packets/native/tcp/tcp_receiver.hpp"
+
 #include "roundabout/models/packets/native/hosts.hpp"
-#include "roundabout/models/packets/native/tcp/stack.hpp"
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@ constexpr Bytes kWindowGrowth = 2;
 
 } // namespace
 
-void TcpStack::take_segment(const Packet &packet, Picos now) {
+void TcpReceiver::take_segment(const Packet &packet, Picos now) {
   QueuePair &pair = hosts_.pairs[packet.pair];
   Connection &c = connections_[pair.tcp];
   HostCounters &host = hosts_.counters[pair.to_host];
@@ -22,16 +22,16 @@ void TcpStack::take_segment(const Packet &packet, Picos now) {
   pair.marked += packet.marked;
   host.marked += packet.marked;
   bool at_once = packet.wants_ack;
-  at_once |= packet.echo; // the sender has reduced its window, which may be very short (tcp_ecn_accept_cwr)
+  at_once |= packet.echo; // The sender has reduced its window, which may be very short (tcp_ecn_accept_cwr).
   if (congestion_needs_accurate_echo(c.control)) {
     if (packet.marked != c.saw_ce) {
-      if (c.unacknowledged > 0) // an ACK owed for segments of the other kind leaves first
+      if (c.unacknowledged > 0) // An ACK of segments of the other kind leaves first.
         acknowledge(packet.pair, c, now, false);
       at_once = true;
     }
     c.echoes = c.saw_ce = packet.marked;
   } else {
-    if (packet.echo) // the sender has reduced its window
+    if (packet.echo) // The sender has reduced its window.
       c.echoes = false;
     if (packet.marked && !c.echoes) {
       c.echoes = true;
@@ -42,7 +42,8 @@ void TcpStack::take_segment(const Packet &packet, Picos now) {
     c.quick_acks = kQuickAcks;
   c.received_at = now;
   bool is_duplicate = false;
-  if (c.window < c.plan.grown_window_bytes) { // Linux' tcp_grow_window: by two segments for each, which it acknowledges
+  if (c.window <
+      c.plan.grown_window_bytes) { // It grows by two segments for each, which is acknowledged (tcp_grow_window).
     c.window += kWindowGrowth * packet.payload;
     c.quick_acks = std::max(c.quick_acks, 1);
   }
@@ -65,14 +66,13 @@ void TcpStack::take_segment(const Packet &packet, Picos now) {
     acknowledge(packet.pair, c, now, is_duplicate);
   } else if (c.ack_at == kNever) {
     c.ack_at = now + c.plan.delayed_ack;
-    schedule(packet.pair, c);
+    schedule_timers(events_, packet.pair, c);
   }
 }
 
-// Returns whether something of it is new.
-bool TcpStack::insert_beyond(Connection &c, Bytes begin, Bytes end) {
+bool TcpReceiver::insert_beyond(Connection &c, Bytes begin, Bytes end) {
   auto at = c.beyond.end();
-  if (!c.beyond.empty() && c.beyond.back().end >= begin) // else it is beyond all others, as it is most often
+  if (!c.beyond.empty() && c.beyond.back().end >= begin) // Otherwise it is beyond all others, as in most cases.
     at = std::ranges::lower_bound(c.beyond, begin, {}, &Interval::end);
   c.newest = static_cast<std::size_t>(at - c.beyond.begin());
   if (at == c.beyond.end() || at->begin > end) {
@@ -91,7 +91,7 @@ bool TcpStack::insert_beyond(Connection &c, Bytes begin, Bytes end) {
   return true;
 }
 
-void TcpStack::acknowledge(std::uint32_t index, Connection &c, Picos now, bool is_duplicate) {
+void TcpReceiver::acknowledge(std::uint32_t index, Connection &c, Picos now, bool is_duplicate) {
   const QueuePair &pair = hosts_.pairs[index];
   const std::uint32_t which = forwarding_.packets.take();
   Packet &packet = forwarding_.packets[which];
@@ -109,8 +109,8 @@ void TcpStack::acknowledge(std::uint32_t index, Connection &c, Picos now, bool i
   if (packet.blocks) {
     if (blocks_.size() < forwarding_.packets.size())
       blocks_.resize(forwarding_.packets.size());
-    for (std::size_t i = 0; i < packet.blocks; i++) // the newest first, as RFC 2018 wants it
-      blocks_[which].blocks[i] = c.beyond[(c.newest + i) % c.beyond.size()];
+    for (std::size_t i = 0; i < packet.blocks; i++) // The newest is first (RFC 2018).
+      blocks_[which][i] = c.beyond[(c.newest + i) % c.beyond.size()];
   }
   c.counters.acks++;
   c.unacknowledged = 0;
