@@ -57,8 +57,8 @@ public:
   void begin(); // schedules the first events
   void handle(std::uint32_t traffic, Picos now);
 
-  void message_taken(std::uint32_t pair, Picos now);    // by the receiver, as the sender knows
-  void message_received(std::uint32_t pair, Picos now); // the receiver has all of it
+  void message_taken(std::uint32_t pair, Picos now);    // The sender has its acknowledgement.
+  void message_received(std::uint32_t pair, Picos now); // The receiver has all of it.
 
   TrafficResult result(std::uint32_t traffic) const;
   const std::vector<FlowRecord> &records(std::uint32_t traffic) const { return traffics_[traffic].records; }

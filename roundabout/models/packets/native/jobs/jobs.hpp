@@ -63,9 +63,9 @@ public:
   void enter_next_phase(std::uint32_t worker, Picos now);
   void end(std::uint32_t job, Picos now);
 
-  // A pair without workers is one of cross traffic, which is told instead.
-  void message_taken(const QueuePair &pair, Picos now);    // by the receiver, as the sender knows
-  void message_received(const QueuePair &pair, Picos now); // all that the receiving worker waits for from this pair
+  // A queue pair without workers belongs to cross traffic, to which the call is passed on.
+  void message_taken(const QueuePair &pair, Picos now);    // The sender has its acknowledgement.
+  void message_received(const QueuePair &pair, Picos now); // The receiver has all that it waits for.
 
   std::size_t running() const { return running_; }
   Picos last_end() const { return last_end_; }

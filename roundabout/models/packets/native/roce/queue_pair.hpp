@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A RoCE queue pair, both ends of it: plain data that network.cpp and jobs.cpp work on. A TCP connection has one for
+// A RoCE queue pair, both ends of it: plain data of its sender, its receiver and jobs. A TCP connection has one for
 // the bytes of its stream.
 #pragma once
 

@@ -34,7 +34,7 @@ void RoceSender::begin_connection(QueuePair &pair) {
   pair.in_burst = 0;
 }
 
-// Waiting for a turn at the NIC or for a feeder has no timer.
+// A queue pair that waits for its turn at the NIC or for a feeder has no timer.
 void RoceSender::schedule(std::uint32_t index, Picos now) {
   QueuePair &pair = hosts_.pairs[index];
   if (pair.waits_for_turn)

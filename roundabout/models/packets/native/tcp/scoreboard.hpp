@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The segments of a TCP sender that are not acknowledged yet, with what it knows of each.
+// The segments of a TCP sender that are not acknowledged yet, with the state of each.
 #pragma once
 
 #include "roundabout/models/packets/native/numbers.hpp"

@@ -42,8 +42,7 @@ void TcpReceiver::take_segment(const Packet &packet, Picos now) {
     c.quick_acks = kQuickAcks;
   c.received_at = now;
   bool is_duplicate = false;
-  if (c.window <
-      c.plan.grown_window_bytes) { // It grows by two segments for each, which is acknowledged (tcp_grow_window).
+  if (c.window < c.plan.grown_window_bytes) { // It grows by two segments for each, which is acknowledged at once.
     c.window += kWindowGrowth * packet.payload;
     c.quick_acks = std::max(c.quick_acks, 1);
   }
