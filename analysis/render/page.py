@@ -7,13 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from io import BytesIO, StringIO
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from analysis.render.figure_data import csv_of
@@ -30,7 +32,7 @@ class Html(Markup):
 
 
 TEMPLATES = Path(__file__).parent / "templates"
-HEADING = re.compile(r'<h2 id="([^"]+)">(.*?)<a class="anchor-link"')
+HEADING = re.compile(r'<h2 id="([^"]+)">(.*?)</h2>')
 FIGURE = re.compile("<figcaption>")
 CODE = re.compile("`([^`]+)`")
 NOTHING = Html("<p>Too little was measured for this.</p>")
@@ -57,7 +59,7 @@ def render_document(title: str, body: str) -> str:
     contents = fill_template("contents", headings=headings) if headings else Html("")
     numbers = count(1)
     numbered = FIGURE.sub(lambda found: f"{found[0]}<b>Figure {next(numbers)}.</b> ", body)
-    return fill_template("page", title=title, contents=contents, body=Markup(numbered))  # noqa: S704 - nbconvert's, of ours
+    return fill_template("page", title=title, contents=contents, body=Markup(numbered))  # noqa: S704 - of ours
 
 
 def style_block() -> Html:
@@ -84,8 +86,8 @@ def figure_html(figure: Figure | None, caption: str, alt: str) -> Html:
     """Return a figure as HTML with its caption, and links to its data as CSV and to a PDF. `caption` may be markup."""
     if figure is None:
         return Html("<p>Nothing was measured that could be drawn here.</p>")
+    _lay_out(figure)
     svg = save_figure(figure, "svg", Date=None)
-    figure.set_layout_engine("none")  # keeps the layout that it has by now, which takes longest to find
     if (collected := _COLLECTED.get()) is not None:
         collected.append((figure, alt))
     files = [
@@ -99,6 +101,16 @@ def figure_html(figure: Figure | None, caption: str, alt: str) -> Html:
 def concatenate(parts: Iterable[Html]) -> Html:
     """Return the parts joined in order; without parts a sentence that too little was measured."""
     return Html("").join(parts) or NOTHING
+
+
+def markdown_html(text: str) -> Html:
+    """Return Markdown as HTML, in which each heading has an id."""
+    markdown = MarkdownIt("commonmark").enable("table")
+    tokens = markdown.parse(text)
+    for opening, words in pairwise(tokens):
+        if opening.type == "heading_open":
+            opening.attrSet("id", words.content.replace(" ", "-"))
+    return Html(markdown.renderer.render(tokens, markdown.options, {}))
 
 
 def paragraph(words: str) -> Html:
@@ -142,6 +154,14 @@ def list_html(title: str, lines: Sequence[str]) -> Html:
 def fill_template(template: str, **values: Any) -> Html:
     """Return a template of `templates/` filled with values, which are escaped unless they are markup."""
     return Html(_TEMPLATES.get_template(f"{template}.html").render(**values))
+
+
+def _lay_out(figure: Figure) -> None:
+    """Find the figure's layout, and keep it. With a layout engine, each file would take a further drawing."""
+    if engine := figure.get_layout_engine():
+        FigureCanvasSVG(figure)  # text has the extent of this canvas
+        engine.execute(figure)
+        figure.set_layout_engine(None)
 
 
 def save_figure(figure: Figure, kind: str, **metadata: None) -> str:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports of a run's study: on a terminal, and as one self-contained page, made by executing its notebook."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from nbconvert import HTMLExporter
+from markupsafe import Markup
 from nbformat import NotebookNode
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -15,7 +16,7 @@ from analysis.notebooks.execution import CellTimeoutError, execute
 from analysis.reading.cells import experiment_of
 from analysis.reading.disturbance import MARK, describe_effect
 from analysis.render import screen
-from analysis.render.page import render_document
+from analysis.render.page import markdown_html, render_document
 from analysis.studies import DEFAULT, find_study, study_of
 from roundabout.core.errors import RoundaboutError
 from roundabout.store import Run
@@ -71,11 +72,20 @@ def execute_report(run: Run) -> NotebookNode:
 
 def write_report(run: Run) -> Path:
     """Execute the notebook of the run's study and write its report.html; return the path. Raises ReportError."""
-    notebook = execute_report(run)
-    exporter = HTMLExporter(  # type: ignore[no-untyped-call]
-        template_name="basic", exclude_input=True, exclude_input_prompt=True, exclude_output_prompt=True
-    )
-    body, _ = exporter.from_notebook_node(notebook)
+    body = Markup("\n").join(_parts(execute_report(run)))
     path = run.path / "report.html"
     write_text(path, render_document(f"{run.experiment} {run.id}", body))
     return path
+
+
+def _parts(notebook: NotebookNode) -> Iterator[Markup]:
+    """Yield the HTML of the notebook's text and outputs, without its code."""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            yield markdown_html(cell.source)
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            if "text/html" in data:
+                yield Markup(data["text/html"])  # noqa: S704 - of the study's own notebook
+            else:
+                yield Markup("<pre>{}</pre>").format(data.get("text/plain", output.get("text")))

@@ -20,7 +20,7 @@ from roundabout.cli.main import main
 status = main(sys.argv[1:])
 print(status, *sys.modules, file=sys.stderr)
 """
-MEASURING = {"scipy", "matplotlib", "duckdb", "pandas", "nbconvert", "nbformat", "jupytext", "IPython", "jinja2"}
+MEASURING = {"scipy", "matplotlib", "duckdb", "pandas", "nbformat", "jupytext", "IPython", "jinja2"}
 CONNECTING = {"paramiko", "fabric", "invoke", "cryptography", "pyroute2", "ansible"}
 TABLES = {"numpy", "pyarrow"}
 SPECS = {"yaml", "roundabout.spec.experiment"}
