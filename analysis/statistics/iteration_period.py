@@ -4,7 +4,7 @@
 from typing import NamedTuple
 
 import numpy as np
-import scipy.fft
+import scipy
 
 from analysis.statistics.cumulative_counter import Floats
 from roundabout.core.errors import RoundaboutError

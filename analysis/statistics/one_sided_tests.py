@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import stdtr
+import scipy
 
 
 def p_value_of_excess(one: Sequence[float], other: Sequence[float], ratio: float) -> float:
@@ -20,7 +20,7 @@ def p_value_of_excess(one: Sequence[float], other: Sequence[float], ratio: float
     if sum(parts) == 0:
         return 0.0 if off > 0 else 1.0
     freedom = sum(parts) ** 2 / sum(part**2 / (len(each) - 1) for part, each in zip(parts, logs, strict=True))
-    return float(stdtr(freedom, -off / math.sqrt(sum(parts))))
+    return float(scipy.special.stdtr(freedom, -off / math.sqrt(sum(parts))))
 
 
 def correct_by_holm(likely: Sequence[float]) -> list[float]:

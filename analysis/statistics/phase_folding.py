@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import scipy.fft
+import scipy
 
 from analysis.statistics.cumulative_counter import Floats, Integers
 from analysis.statistics.iteration_period import (

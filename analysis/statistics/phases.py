@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-import scipy.sparse
 
 from analysis.statistics.cumulative_counter import Floats, Integers
 from analysis.statistics.iteration_period import QUIET_SHARE, NoPeriodError
@@ -233,7 +232,7 @@ def _monotonic(inner: Floats) -> Floats:
     return lines
 
 
-def _line_derivatives(line: Floats, at: Floats) -> scipy.sparse.csr_matrix:
+def _line_derivatives(line: Floats, at: Floats) -> "scipy.sparse.csr_matrix":
     """Return the derivatives of a broken line at the instants `at` by its inner vertices' coordinates.
 
     A row has only four of them other than 0, those by the ends of the piece in which the instant is.
@@ -245,8 +244,7 @@ def _line_derivatives(line: Floats, at: Floats) -> scipy.sparse.csr_matrix:
     columns = 2 * piece[:, None] + np.arange(4)
     rows = np.arange(0, derivatives.size + 1, 4)
     every = scipy.sparse.csr_matrix((derivatives.ravel(), columns.ravel(), rows), (len(at), line.size))
-    inner: scipy.sparse.csr_matrix = every[:, 2:-2]
-    return inner
+    return every[:, 2:-2]
 
 
 def _phases(lines: Floats, periods_ms: Floats, bytes_: float) -> tuple[FoundPhase, ...]:

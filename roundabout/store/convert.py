@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from roundabout.store.schemas import OF_ROW, RUN_NS
 
@@ -91,13 +90,15 @@ def _unit(field: pa.Field) -> str:
 def _instants(column: pa.ChunkedArray, units: Units) -> pa.ChunkedArray:
     if units.dilation == 1:
         return column
-    known = units.to_paper_instants(np.asarray(pc.fill_null(column, units.anchor_ns).to_numpy(), dtype=np.int64))
-    return pa.chunked_array([pa.array(known, column.type, mask=pc.is_null(column).to_numpy())])
+    known = units.to_paper_instants(np.asarray(column.fill_null(units.anchor_ns).to_numpy(), dtype=np.int64))
+    return pa.chunked_array([pa.array(known, column.type, mask=column.is_null().to_numpy())])
 
 
 def _scaled_by_row(column: pa.ChunkedArray, unit: pa.ChunkedArray, units: Units) -> pa.ChunkedArray:
+    import pyarrow.compute as pc  # noqa: PLC0415 - commands that convert nothing need not wait for it
+
     scaled = column
-    for each in pc.unique(unit).to_pylist():
+    for each in unit.unique().to_pylist():
         here = pc.if_else(pc.equal(unit, each), column, None)  # alone: what others count might not bear this factor
         scaled = pc.coalesce(_scaled(here, units.factor(each)), scaled)
     return scaled
@@ -106,6 +107,8 @@ def _scaled_by_row(column: pa.ChunkedArray, unit: pa.ChunkedArray, units: Units)
 def _scaled(column: pa.ChunkedArray, factor: float) -> pa.ChunkedArray:
     if factor == 1:
         return column
+    import pyarrow.compute as pc  # noqa: PLC0415 - as above
+
     if pa.types.is_floating(column.type):
         return pc.multiply(column, float(factor))
     # Integers where that is possible: floats count exactly only to 2^53.

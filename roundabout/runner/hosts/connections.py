@@ -14,22 +14,20 @@ import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import IO, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
-
-import paramiko
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.core.paths import BUILD
 from roundabout.runner.hosts.deadlines import within
 
+if TYPE_CHECKING:
+    import paramiko
+
 WINDOW_BYTES = 16 << 20  # holds the output of a whole trial, so that a collector never waits for a round trip
 CHUNK_BYTES = 1 << 16
 OPEN_S, START_S = 30, 20  # time limits of opening a connection and of starting a program; a slower host is lost
 END_TIMEOUT_S = 2  # time limit of a ProxyCommand to end after a signal
-
-# Exceptions of paramiko for a broken connection; AttributeError if the connection was closed meanwhile.
-BROKEN = (paramiko.SSHException, OSError, EOFError, AttributeError)
 
 
 class LostHostError(RoundaboutError):
@@ -114,7 +112,7 @@ class SshConnection:
                 connection.connect_kwargs["sock"] = self._tunnel.socket
             with self._within(OPEN_S):
                 connection.open()
-        except BROKEN as error:
+        except _broken() as error:
             self.close()
             raise LostHostError(host, f"cannot connect: {error}") from error
 
@@ -124,7 +122,7 @@ class SshConnection:
             with self._within(START_S):
                 session = self._connection.transport.open_session(window_size=WINDOW_BYTES)
                 session.exec_command(shlex.join(argv))
-        except BROKEN as error:
+        except _broken() as error:
             raise LostHostError(self.host, str(error) or type(error).__name__) from error
         return SshChannel(self.host, session)
 
@@ -143,14 +141,23 @@ class SshConnection:
         with within(seconds, self.close) as overdue:
             try:
                 yield
-            except BROKEN:
+            except _broken():
                 if overdue.is_set():
                     raise TimeoutError(f"no answer within {seconds:g} s") from None
                 raise
 
 
+def _broken() -> tuple[type[Exception], ...]:
+    """Return the exceptions for a broken connection: paramiko's, and AttributeError if it was closed meanwhile."""
+    from paramiko import SSHException  # noqa: PLC0415 - only connections by SSH need it
+
+    return (SSHException, OSError, EOFError, AttributeError)
+
+
 def _expand_tokens(proxy_command: str, host: str) -> str:
     """Return the command with ssh_config's %h and similar tokens replaced."""
+    import paramiko  # noqa: PLC0415 - only connections by SSH need it
+
     config = paramiko.SSHConfig.from_text(f"Host {host}\n  ProxyCommand {proxy_command}\n")
     return str(config.lookup(host)["proxycommand"])
 
@@ -158,7 +165,7 @@ def _expand_tokens(proxy_command: str, host: str) -> str:
 class SshChannel:
     """A program on a host reached over SSH."""
 
-    def __init__(self, host: str, session: paramiko.Channel) -> None:
+    def __init__(self, host: str, session: "paramiko.Channel") -> None:
         self._host, self._session = host, session
         self._stderr: list[bytes] = []
         # Both streams share a window: without a reader of stderr, a program that prints much there would wait for ever.
@@ -176,14 +183,14 @@ class SshChannel:
         """
         try:
             self._session.sendall(data)
-        except BROKEN as error:
+        except _broken() as error:
             transport = self._session.transport
             if transport is None or not transport.is_active():
                 raise LostHostError(self._host, str(error) or "the connection broke") from error
 
     def close_stdin(self) -> None:
         """Close the program's stdin, which makes it end."""
-        with suppress(*BROKEN):  # it may be gone already, which is what was wanted
+        with suppress(*_broken()):  # it may be gone already, which is what was wanted
             self._session.shutdown_write()
 
     def result(self) -> tuple[int | None, str]:
@@ -194,7 +201,7 @@ class SshChannel:
 
     def close(self) -> None:
         """Close the channel. sshd then closes the program's stdin."""
-        with suppress(*BROKEN):
+        with suppress(*_broken()):
             self._session.close()
 
     def _drain(self) -> None:
