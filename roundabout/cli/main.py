@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The entry point of the command line. It prints an error as one message, never as a traceback."""
 
+import ast
 import importlib
-import inspect
 import os
 import re
 import sys
@@ -75,14 +75,11 @@ HIDDEN = {
 COMMANDS = {**{name: module for group in GROUPS.values() for name, module in group.items()}, **HIDDEN}
 PANELS = {name: panel for panel, group in GROUPS.items() for name in group}
 
-DOCSTRING = re.compile(r'^def command\(.*?^    """(.*?)"""', re.DOTALL | re.MULTILINE)
-
-
 LINE_BREAK = re.compile(r"(?<=\S)\n(?=\S)")
 """A line break within a paragraph. A help text is wrapped at the terminal's width, not at the source's."""
 
 
-class Commands(TyperGroup):
+class LazyGroup(TyperGroup):
     """The group of all commands. It imports only the called command, since importing all of them takes seconds."""
 
     def __init__(self, **attributes: Any) -> None:
@@ -103,10 +100,11 @@ class Commands(TyperGroup):
 
 
 def read_help(name: str) -> str:
-    """Return the help text of a command from the source of its module, without importing it."""
+    """Return the help text of a command, the docstring of its function, without importing its module."""
     source = Path(__file__).parent.joinpath(*COMMANDS[name].split(".")).with_suffix(".py").read_text()
-    found = DOCSTRING.search(source)
-    return LINE_BREAK.sub(" ", inspect.cleandoc(found[1])) if found else ""
+    functions = (each for each in ast.parse(source).body if isinstance(each, ast.FunctionDef))
+    texts = (ast.get_docstring(each) for each in functions if each.name == "command")
+    return LINE_BREAK.sub(" ", next(texts, None) or "")
 
 
 def import_command(name: str) -> Any:
@@ -124,7 +122,7 @@ def build_app() -> typer.Typer:
     """Return the typer application with all commands, none of which is imported yet."""
     app = typer.Typer(
         name="roundabout",
-        cls=Commands,
+        cls=LazyGroup,
         help="Run experiments on how training jobs share a network.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,

@@ -10,7 +10,8 @@ from roundabout.cli.experiments.experiments import load_checked_experiment
 from roundabout.cli.experiments.feedback import describe_feedback
 from roundabout.spec.assembly.library import CATALOG, KINDS, PROFILES, TOPOLOGIES, Library
 from roundabout.spec.errors import SpecError
-from roundabout.spec.loader import guess_file_kind, is_path, load_experiment, load_profile, load_topology
+from roundabout.spec.experiment import Experiment
+from roundabout.spec.loader import guess_file_kind, is_path, load_profile, load_topology
 from roundabout.spec.preconditions import find_warnings
 from roundabout.spec.topology import Topology
 from roundabout.terminal.lines import print_error, print_line, print_warning
@@ -34,20 +35,19 @@ def command(
 
     Later checks begin when earlier ones have found nothing.
     """
-    errors = [error for error in (map(_check, names) if names else _check_library()) if error]
+    loaded = [*(map(_load_named, names) if names else _load_library())]
+    errors = [each for each in loaded if isinstance(each, SpecError)]
     faults = ((error.message, error.hint) for first in errors for error in (first, *first.further))
     for message, hint in dict.fromkeys(faults):  # jobs and variants that share a faulty field report it once each
         print_error(message, hint)
     if errors:
         raise typer.Exit(SpecError.exit_code)
-    count = len(names) if names else sum(len(Library().names(shelf)) for shelf in LOADERS)
-    print(f"{count} {'file' if count == 1 else 'files'} checked, nothing wrong")
-    for name in names or ():
-        shelf = guess_file_kind(name)
-        if shelf == TOPOLOGIES:
-            print_line(f"{name}: {_feedback(load_topology(name))}")
-        elif shelf == CATALOG:
-            specs = [cell.spec for cell in load_experiment(name).cells]
+    print(f"{len(loaded)} {'file' if len(loaded) == 1 else 'files'} checked, nothing wrong")
+    for name, found in zip(names or (), loaded, strict=False):
+        if isinstance(found, Topology):
+            print_line(f"{name}: {_feedback(found)}")
+        elif isinstance(found, Experiment):
+            specs = [cell.spec for cell in found.cells]
             for text in find_warnings(specs):
                 print_warning(f"{name}: {text}")
             for line in describe_feedback(specs):
@@ -61,31 +61,32 @@ def _feedback(topology: Topology) -> str:
     return f"a mark cuts a rate after {delay} over an empty network, from {sender} to {receiver}"
 
 
-def _check_library() -> Iterator[SpecError | None]:
+def _load_library() -> Iterator[Any]:
     library = Library()
-    for shelf, load in LOADERS.items():
+    for shelf in LOADERS:
         for name in library.names(shelf):
-            yield _error(name, load)
+            found = _load(name, shelf)
+            yield found if isinstance(found, SpecError) else None  # all contents together would take much memory
 
 
-def _check(name: str) -> SpecError | None:
-    """Return the first fault, with the kind of file if that was guessed."""
+def _load_named(name: str) -> Any:
+    """Return the content of a file, or its first fault, with the kind of file if that was guessed."""
     try:
         shelf = guess_file_kind(name)
     except SpecError as error:
         return error
-    error_ = _error(name, LOADERS[shelf])
-    if error_ and is_path(name) and shelf != CATALOG:
-        error_.hint = "\n".join(filter(None, [error_.hint, f"by its fields, the file is {KINDS[shelf]}"]))
-    return error_
+    loaded = _load(name, shelf)
+    if isinstance(loaded, SpecError) and is_path(name) and shelf != CATALOG:
+        loaded.hint = "\n".join(filter(None, [loaded.hint, f"by its fields, the file is {KINDS[shelf]}"]))
+    return loaded
 
 
-def _error(name: str, load: Callable[[str], Any]) -> SpecError | None:
+def _load(name: str, shelf: str) -> Any:
+    """Return the content of a file, or its first fault."""
     try:
-        load(name)
+        return LOADERS[shelf](name)
     except SpecError as error:
         return error
-    return None
 
 
 def _ends_of_longest_path(topology: Topology) -> tuple[str, str]:
