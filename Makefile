@@ -75,7 +75,8 @@ lint-words:
 	python -m tests.language
 
 lint-oldest-python:
-	vermin --quiet --no-tips --violations --eval-annotations --target=3.8- roundabout/settings collectors crossgen trainers ansible/library
+	vermin --quiet --no-tips --violations --eval-annotations --target=3.8- \
+	  roundabout/settings roundabout/testbeds/rack/programs collectors crossgen trainers ansible/library
 
 lint-imports:
 	lint-imports
@@ -88,7 +89,7 @@ lint-native:
 	git ls-files '*.c' '*.h' '*.cc' '*.cpp' '*.hpp' | xargs clang-format --dry-run -Werror
 
 lint-scripts:
-	shellcheck bootstrap rb .ci/run .githooks/commit-msg
+	shellcheck bootstrap rb .ci/run .githooks/commit-msg $$(git ls-files '*.sh')
 
 test: setup-tests ## run all tests but the long proofs, native ones first, or TESTS='tests/lab tests/spec' only
 ifdef TESTS

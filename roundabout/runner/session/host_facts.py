@@ -1,40 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Facts about hosts that a manifest records: kernels, settings and tools."""
 
+from pathlib import Path
+
 from roundabout.runner.hosts.programs import call
 from roundabout.runner.session.host_session import HostSession
 
-# Shell script that prints one line for each fact: `name<TAB>value`, with an empty value if unknown. It reads settings
-# of the NIC's firmware and never sets them: fields of the register ROCE_ACCL (mstflint's register_access_table.adb),
-# and the current NV configuration (mlxconfig_host.db). Each NV setting is queried separately, because a query fails as
-# a whole if the device lacks one of its settings.
-HOST_SCRIPT = r"""
-either() { command -v "mlx$1" || command -v "mst$1"; }
-device=$(basename "$(readlink -f "/sys/class/net/$1/device")")
-accelerations() {
-  "$(either reg)" -d "$device" --reg_name ROCE_ACCL --get < /dev/null |
-    sed -n 's/^ *\(roce_adp_retrans_en\|roce_tx_window_en\|roce_slow_restart[a-z_]*_en\) *| *\(0x[0-9a-f]*\).*/\1=\2/p'
-}
-nv() {
-  for each; do
-    "$(either config)" -d "$device" -e q "$each" < /dev/null |
-      sed -n "s/^[ *]*\($each\)  *[^ ]*  *\([^ ]*\)  *[^ ]* *$/\1=\2/p"
-  done
-}
-fact() { printf '%s\t%s\n' "$1" "$(eval "$2" 2>/dev/null | tr '\n\t' '; ' | sed 's/; *$//')"; }
-fact kernel 'uname -rv'
-fact cpu 'sed -n "s/^model name[^:]*: //p" /proc/cpuinfo | sort | uniq -c | sed "s/^ *//"'
-fact sysctls 'cd /proc/sys/net/ipv4 && grep -s . tcp_congestion_control tcp_ecn tcp_rmem tcp_wmem tcp_no_metrics_save'
-fact qdiscs 'tc qdisc show'
-fact offloads "ethtool -k $1 | sed -n 's/^\([a-z]*-[a-z-]*offload\): /\1=/p'"
-fact nic "ethtool -i $1"
-fact "RoCE acceleration" accelerations
-fact "NV config" 'nv ROCE_CC_PRIO_MASK_P1 ROCE_CC_LEGACY_DCQCN ZERO_TOUCH_TUNING_ENABLE'
-fact link "ip -d -o link show dev $1"
-fact iproute2 'ip -V'
-fact ethtool 'ethtool --version'
-fact python 'python3 --version'
-"""
+HOST_SCRIPT = Path(__file__).with_suffix(".sh").read_text()
 
 
 def read_host_facts(session: HostSession) -> dict[str, dict[str, str]]:

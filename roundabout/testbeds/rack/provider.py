@@ -25,8 +25,8 @@ from roundabout.runner.trial.ssh_testbed import SshTestbedProvider, check_known
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, registry as known
-from roundabout.testbeds.rack import gpudirect, rack_lease
-from roundabout.testbeds.rack.examination import GLIBC, WRITE, examine_hosts
+from roundabout.testbeds.rack import rack_lease
+from roundabout.testbeds.rack.examination import GLIBC, GPUDIRECT, WRITE, examine_hosts
 from roundabout.testbeds.rack.exporter_targets import server_target
 from roundabout.testbeds.rack.inventory import Inventory, check_topology, read_inventory, refuse_rails
 from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of
@@ -39,7 +39,7 @@ LEASES = "/run/roundabout/rack-leases"
 HELD = "held"  # first word of the holder's answer, followed by the time in the owner's last message
 # Optional requirements: of eBPF transports, of `verify --traffic`, of jobs by RDMA, and of GPUDirect, which no trainer
 # uses yet.
-EXTRA = ("BTF", WRITE, GLIBC, gpudirect.PREFIX)
+EXTRA = ("BTF", WRITE, GLIBC, GPUDIRECT)
 
 
 class RootConnection:

@@ -16,7 +16,14 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from roundabout.core.errors import RoundaboutError
-from roundabout.testbeds.rack.examination import PYTHON_38, Finding, address_of, run_over_ssh, script_arguments
+from roundabout.testbeds.rack.examination import (
+    HOST_PROGRAMS,
+    PYTHON_38,
+    Finding,
+    address_of,
+    run_over_ssh,
+    script_arguments,
+)
 from roundabout.testbeds.rack.inventory import Inventory, Server
 
 SCHEMA = 1
@@ -81,72 +88,7 @@ MTU = 7  # index of the MTU in SCRIPT's arguments
 OF_EACH_BRIDGE = "setpci -s {bridge} ECAP_ACS+6.w"
 PING = "ping -q -n -c 1 -W 1 -M do -s {payload} -I {own} {other}"
 
-# Program for hosts: Python 3.8, standard library. Its argument is `recorder_request`. It changes nothing.
-RECORDER = r"""
-import glob, json, os, shlex, shutil, subprocess, sys
-asked = json.loads(sys.argv[1])
-root, files, folders, links = asked["root"], {}, set(), {}
-os.environ["PATH"] += "".join(":" + root + each for each in ("/usr/local/sbin", "/usr/sbin", "/sbin"))
-device = root + "/sys/class/net/" + asked["nic"] + "/device"
-names = {"nic": asked["nic"], "bdf": os.path.basename(os.path.realpath(device)), "rdma": "none"}
-if os.path.isdir(device + "/infiniband"):
-    names["rdma"] = sorted(os.listdir(device + "/infiniband"))[0]
-def named(text):
-    for name, value in names.items():
-        text = text.replace("{" + name + "}", value)
-    return text
-def note(path, content):
-    # Every link on the way, and what lies at its end.
-    here, parts = "", path.split("/")
-    while parts:
-        part = parts.pop(0)
-        if part == "..":
-            here = os.path.dirname(here)
-        elif part not in ("", "."):
-            here += "/" + part
-            if os.path.islink(root + here):
-                target = os.readlink(root + here)
-                links[here] = target = target[len(root):] if target.startswith(root + "/") else target
-                here = "" if target.startswith("/") else os.path.dirname(here)
-                parts = target.split("/") + parts
-    if os.path.isdir(root + here):
-        folders.add(here)
-    elif os.access(root + here, os.R_OK):
-        files[here] = content(root + here)
-def read(path):
-    try:
-        with open(path, errors="replace") as file:
-            return file.read(65536)
-    except OSError:
-        return ""
-def found(pattern):
-    return [path[len(root):] for path in sorted(glob.glob(root + "/" + named(pattern)))]
-for pattern in asked["files"]:
-    for path in found(pattern):
-        note(path, read)
-for pattern in asked["only_there"]:
-    for path in found(pattern):
-        note(path, lambda _: "")
-for pattern, content in asked["only_if"].items():
-    for path in found(pattern):
-        if read(root + path).strip() == content:
-            note(path, read)
-classes = found("sys/bus/pci/devices/*/class")
-bridges = [path.split("/")[-2] for path in classes if read(root + path).startswith("0x0604")]
-calls = []
-for line in asked["calls"] + [asked["of_each_bridge"].replace("{bridge}", bridge) for bridge in bridges]:
-    words = shlex.split(named(line))
-    if shutil.which(words[0]):
-        pipe = subprocess.PIPE
-        try:
-            done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, timeout=20)
-        except subprocess.TimeoutExpired:
-            continue
-        said = {"stdout": done.stdout.decode(errors="replace"), "stderr": done.stderr.decode(errors="replace")}
-        calls.append(dict(said, words=words, status=done.returncode))
-programs = [name for name in asked["programs"] if shutil.which(name)]
-print(json.dumps({"files": files, "folders": sorted(folders), "links": links, "calls": calls, "programs": programs}))
-"""
+RECORDER = (HOST_PROGRAMS / "recorder.py").read_text()
 AS_ROOT = 'sudo -n true < /dev/null 2> /dev/null && exec sudo -n python3 -IS - "$@"; exec python3 -IS - "$@"'
 
 

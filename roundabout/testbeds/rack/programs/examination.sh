@@ -1,0 +1,181 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Checks of one machine of a rack, which change nothing. It has only built-in commands, so that it runs on any machine.
+# It prints one line for each finding, with fields between tabs: name, yes or no, found value, remedy.
+# roundabout/testbeds/rack/examination.py gives it its arguments, and reads its lines.
+root=$1 nic=$2 driver=$3 gpu=$4 clock=$5 governor=$6 irqs=$7 mtu=$8 address=$9
+shift 9
+glibc=$1
+shift # what is left are the others' addresses
+provision="sudo roundabout provision INVENTORY, which installs it"
+PATH=$PATH:$root/usr/local/sbin:$root/usr/sbin:$root/sbin
+say() { printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4"; }
+tool() { if command -v "$1" > /dev/null 2>&1; then say "$1" yes "found" ""; else say "$1" no "not found" "$2"; fi; }
+file() { if [ -e "$root$2" ]; then say "$1" yes "$2" ""; else say "$1" no "no $2" "$3"; fi; }
+ID="" VERSION_ID=""
+# shellcheck disable=SC1091 # each machine has its own
+[ ! -r "$root/etc/os-release" ] || . "$root/etc/os-release"
+system="Ubuntu 20.04, 22.04 or 24.04, or Debian 11 or later"
+case "$ID $VERSION_ID" in
+  "ubuntu 2"[024].04 | "debian 1"[1-9]) say system yes "$ID $VERSION_ID" "" ;;
+  *) say system no "${ID:-no /etc/os-release} $VERSION_ID" "$system" ;;
+esac
+if [ -r "$root/etc/shadow" ] || sudo -n true < /dev/null 2> /dev/null; then say root yes "may be root" ""
+else say root no "neither root nor sudo without a password" "ansible_user: root, or NOPASSWD in sudoers"; fi
+if python3 -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2> /dev/null; then say python3 yes "3.8 or later" ""
+else say python3 no "no Python 3.8 or later" "apt-get install python3"; fi
+tool apt-get "$system"
+for each in ip ethtool tcpdump iperf3; do tool "$each" "$provision"; done
+tool systemctl "a system with systemd: it applies the settings after a reboot"
+[ "$clock" != chrony ] || tool chronyc "$provision"
+[ "$clock" != ptp ] || tool ptp4l "$provision"
+[ "$governor" = leave ] || file "CPU governor" /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor \
+  "a BIOS that leaves power to the system, or governor: leave in the inventory"
+file BTF /sys/kernel/btf/vmlinux "a kernel with CONFIG_DEBUG_INFO_BTF=y; without it no transports in eBPF"
+is=
+[ ! -e "$root/sys/class/net/$nic/bonding" ] || is="a bond"
+[ ! -e "$root/sys/class/net/$nic/master" ] || is="a port of a bond or bridge"
+[ ! -e "$root/sys/class/net/$nic/device/physfn" ] || is="a virtual function"
+[ ! -r "$root/sys/class/net/$nic/uevent" ] ||
+  while read -r line; do [ "$line" != DEVTYPE=vlan ] || is="a VLAN"; done < "$root/sys/class/net/$nic/uevent"
+if [ "$is" ]; then say "NIC $nic" no "$is" "nic in the inventory: a physical function's own interface, in no bond"
+else file "NIC $nic" "/sys/class/net/$nic" "nic in the inventory as \`ip link\` calls it, or the NIC's driver"; fi
+case " $(ip -4 -o addr show dev "$nic" 2> /dev/null) " in
+  *" $address/"*) say address yes "$address" "" ;;
+  *) say address no "not $address" "address in the inventory, or \`ip addr add\` by the site's own means" ;;
+esac
+ping=$(command -v ping) lost=
+for each; do
+  [ -z "$ping" ] || "$ping" -q -n -c 1 -W 1 -M "do" -s $((mtu - 28)) -I "$address" "$each" \
+    < /dev/null > /dev/null 2>&1 ||
+    lost="$lost $each"
+done
+if [ -z "$ping" ]; then say "path MTU" no "no ping" "$provision"
+elif [ "$lost" ]; then say "path MTU" no "no answer to $mtu bytes from$lost" \
+  "what \`provision\` sets (mtu_bytes) on all servers, and switches' ports that carry as much"
+else say "path MTU" yes "$mtu bytes to all others, unfragmented" ""; fi
+rdma=
+for each in "$root/sys/class/net/$nic/device/infiniband/"*; do [ ! -e "$each" ] || rdma=${each##*/}; done
+for each in "$root/sys/class/infiniband/"*/parent; do # soft-RoCE is below no NIC, but names it
+  [ -r "$each" ] && read -r of < "$each" && [ "$of" = "$nic" ] && each=${each%/parent} && rdma=${each##*/}
+done
+if [ "$rdma" ]; then say "RDMA device" yes "$rdma" ""
+else say "RDMA device" no "none of $nic" "a ConnectX NIC with mlx5_ib loaded (rdma-core, or DOCA-OFED)"; fi
+if [ "$rdma" ]; then
+  # shellcheck disable=SC2086 # the address is split at its dots
+  ipv4=$(IFS=.; set -- $address; printf '0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x' "$@") gid=
+  for each in "$root/sys/class/infiniband/$rdma/ports/1/gid_attrs/types/"*; do
+    [ -r "$each" ] && read -r type < "$each" && [ "$type" = "RoCE v2" ] &&
+      read -r found < "${each%/*/*/*}/gids/${each##*/}" && [ "$found" = "$ipv4" ] && gid=${each##*/}
+  done
+  if [ "$gid" ]; then say GID yes "$gid is $address by RoCE v2" ""
+  else say GID no "none is $address by RoCE v2" "the address on $nic itself, and RoCE on in its firmware"; fi
+  has=$(getconf GNU_LIBC_VERSION 2> /dev/null) has=${has#glibc }
+  minor=${has#*.} minor=${minor%%.*}
+  if [ "${has%%.*}" = "${glibc%.*}" ] && [ "$minor" -ge "${glibc#*.}" ]; then say "RDMA glibc" yes "$has" ""
+  else say "RDMA glibc" no "${has:-none}" "$glibc or later, for jobs by RDMA as built here; they ride over TCP"; fi
+fi
+file "RoCE mode" /sys/kernel/config/rdma_cm "modprobe rdma_cm, with configfs mounted; provision does it"
+bdf=$(cd -P "$root/sys/class/net/$nic/device" 2> /dev/null && pwd -P) || bdf=$nic
+if [ "$driver" = ofed ]; then
+  tool ofed_info "DOCA-OFED from NVIDIA (the site's to install), or driver: inbox in the inventory"
+  tool mlnx_qos "DOCA-OFED, or mlnx-tools"
+  tool ib_write_bw "DOCA-OFED's perftest; for \`verify --traffic\` alone"
+  file "DCQCN" "/sys/class/net/$nic/ecn" "DOCA-OFED, and a physical function"
+else
+  tool ib_write_bw "$provision; for \`verify --traffic\` alone"
+  if dcb app help > /dev/null 2>&1; then say dcb yes "found" ""
+  else say dcb no "no \`dcb app\`" "iproute2 5.12 or later (Debian 12, Ubuntu 22.04), or driver: ofed"; fi
+  file DCQCN "/sys/kernel/debug/mlx5/${bdf##*/}/cc_params" "root, debugfs mounted, no kernel lockdown (unverified)"
+fi
+for each in mlxconfig mstconfig; do
+  dcbx="" willing=
+  if [ "$rdma" ] && command -v "$each" > /dev/null 2>&1; then
+    while read -r name value rest; do case "$name $value" in
+      LLDP_NB_DCBX_P*True*) dcbx=on ;;
+      DCBX_WILLING_P*True*) willing=on ;;
+    esac; done <<- SAID
+	$("$each" -d "${bdf##*/}" q LLDP_NB_DCBX_P1 DCBX_WILLING_P1 2> /dev/null < /dev/null)
+	SAID
+    if [ "$dcbx" ] && [ "$willing" ]; then say "firmware's DCBX" no "on and willing: switches may change PFC" \
+      "$each -d ${bdf##*/} set LLDP_NB_DCBX_P1=0, and a reset of firmware"
+    else say "firmware's DCBX" yes "off, or not willing" ""; fi
+    break
+  fi
+done
+running=
+[ -z "$irqs" ] || for each in "$root"/proc/[0-9]*/comm; do
+  [ -r "$each" ] && read -r name 2> /dev/null < "$each" && [ "$name" = irqbalance ] && running=yes
+done
+[ -z "$running" ] || say irqbalance no "runs, and moves interrupts" \
+  "systemctl disable --now irqbalance, or no irq_cpus in the inventory"
+[ "$gpu" = none ] || tool nvidia-smi "NVIDIA's driver; gpu: install in the inventory lets provision do it"
+
+# GPUDirect RDMA between the server's GPUs and its NIC: accessible memory, and a short PCIe path. Sources: NVIDIA,
+# "GPUDirect RDMA and GPUDirect Storage" (nvidia-peermem, or DMA-BUF with open kernel modules and Linux 5.12); NVIDIA,
+# NCCL's troubleshooting (ACS and an IOMMU redirect peer-to-peer traffic through the CPU's root complex); the kernel's
+# pci_regs.h (PCI_ACS_CTRL and its bits) and Documentation/ABI/testing/sysfs-kernel-iommu_groups.
+there() { (cd -P "$1" 2> /dev/null && pwd -P); }
+bridges() { # those above a device, given its path
+  path=${1%/*}
+  while :; do
+    case ${path##*/} in *:??:??.?) printf '%s ' "${path##*/}" ;; *) return ;; esac
+    path=${path%/*}
+  done
+}
+way() { # from the NIC's path to a GPU's: how far, the less the nearer, and in words
+  nic_rest=${1#*/devices/} gpu_rest=${2#*/devices/} nic_node="" gpu_node=
+  [ ! -r "$1/numa_node" ] || read -r nic_node < "$1/numa_node"
+  [ ! -r "$2/numa_node" ] || read -r gpu_node < "$2/numa_node"
+  nic_port=${nic_rest#*/} gpu_port=${gpu_rest#*/}
+  if [ "${nic_rest%%/*}" != "${gpu_rest%%/*}" ]; then
+    if [ "$nic_node" = "$gpu_node" ]; then echo "3 by several host bridges of a CPU"
+    else echo "4 by way of another CPU"; fi
+  elif [ "${nic_port%%/*}" = "${gpu_port%%/*}" ]; then echo "1 below the same switch"
+  else echo "2 by the same host bridge"; fi
+}
+gpudirect() {
+  version="" kernel=0.0
+  [ ! -r "$root/proc/driver/nvidia/version" ] || read -r version < "$root/proc/driver/nvidia/version"
+  [ ! -r "$root/proc/sys/kernel/osrelease" ] || read -r kernel < "$root/proc/sys/kernel/osrelease"
+  minor=${kernel#*.} minor=${minor%%[!0-9]*}
+  memory=
+  case "$version" in *"Open Kernel Module"*) [ $((${kernel%%.*} * 1000 + minor)) -lt 5012 ] || memory="DMA-BUF" ;; esac
+  [ ! -d "$root/sys/module/nvidia_peermem" ] || memory="nvidia-peermem"
+  if [ "$memory" ]; then say "GPUDirect memory" yes "by $memory" ""
+  else say "GPUDirect memory" no "neither nvidia-peermem nor DMA-BUF" \
+    "modprobe nvidia-peermem, or NVIDIA's open kernel modules on Linux 5.12 or later"; fi
+  at=$(there "$root/sys/class/net/$nic/device") nearest="9 none" gpu_at=
+  for each in "$root/sys/bus/pci/devices/"*; do
+    # shellcheck disable=SC2015 # each of the conditions may fail
+    [ -r "$each/vendor" ] && read -r vendor < "$each/vendor" && [ "$vendor" = 0x10de ] &&
+      read -r class < "$each/class" || continue
+    case $class in 0x0300* | 0x0302*) ;; *) continue ;; esac
+    found=$(way "$at" "$(there "$each")")
+    [ "${found%% *}" -ge "${nearest%% *}" ] || nearest=$found gpu_at=$(there "$each")
+  done
+  if [ -z "$gpu_at" ]; then
+    say "GPUDirect way" no "no GPU of NVIDIA's on PCI" "gpu: none in the inventory, where there is none"
+    return
+  elif [ "${nearest%% *}" -le 2 ]; then say "GPUDirect way" yes "${gpu_at##*/} ${nearest#* }" ""
+  else say "GPUDirect way" no "${gpu_at##*/} ${nearest#* }, and none is nearer" \
+    "a NIC, or nic in the inventory, below a switch or host bridge of the GPUs"; fi
+  redirecting="" setpci=$(command -v setpci)
+  for each in $(bridges "$at") $(bridges "$gpu_at"); do # request and completion redirect, upstream forwarding
+    control=$("${setpci:-:}" -s "$each" ECAP_ACS+6.w 2> /dev/null < /dev/null)
+    [ $((0x0${control} & 0x1c)) = 0 ] || redirecting="$redirecting $each"
+  done
+  if [ -z "$setpci" ]; then say "GPUDirect ACS" no "no setpci to ask it" "apt-get install pciutils"
+  elif [ "$redirecting" ]; then say "GPUDirect ACS" no "redirects at$redirecting" \
+    "off in the BIOS, or \`setpci -s BRIDGE ECAP_ACS+6.w=0\` after each boot"
+  else say "GPUDirect ACS" yes "no bridge between redirects" ""; fi
+  translated=
+  for each in "$at" "$gpu_at"; do
+    [ -r "$each/iommu_group/type" ] && read -r type < "$each/iommu_group/type" && [ "$type" != identity ] &&
+      translated="$translated ${each##*/} ($type)"
+  done
+  if [ "$translated" ]; then say "GPUDirect IOMMU" no "translates$translated" \
+    "iommu=pt on the kernel's command line, or off in the BIOS"
+  else say "GPUDirect IOMMU" yes "off, or passes through" ""; fi
+}
+[ "$gpu" = none ] || gpudirect
