@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The form of printed figures: a row of the scoreboard for a figure or table, with its entries and claims."""
 
+import csv
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
 
 from roundabout.spec.expectation import Expectation
 
+T = TypeVar("T")
 Figures = float | Mapping[str, float] | tuple[tuple[float, float], ...] | Callable[[float], float]
 """A number; numbers by name (a table's row); points (x, y); or an equation."""
 
@@ -74,3 +80,11 @@ class Paper:
     claims: tuple[Claim, ...] = ()
     study: str | None = None
     """The kind of study whose runs the claims are about."""
+
+
+def read_table(path: Path, row: type[T]) -> tuple[T, ...]:
+    """Return the rows of a CSV file with a header as instances of a dataclass. An empty field is None."""
+    with path.open(newline="") as file:
+        rows = [{name: value or None for name, value in each.items()} for each in csv.DictReader(file)]
+    adapter: Any = TypeAdapter(row)
+    return tuple(map(adapter.validate_python, rows))

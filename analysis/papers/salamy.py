@@ -9,15 +9,17 @@ taken; docs/explanation/degradation.md lists what is doubtful. What Salamy says 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 
-from analysis.papers.entries import Claim, Entry, Paper, Row
+from analysis.papers.entries import Claim, Entry, Paper, Row, read_table
 from analysis.statistics.degradation.demand import data_per_iteration_mb
 from analysis.statistics.degradation.model import iteration_time_s
 from roundabout.spec.expectation import Basis, Bound, Bounds, Row as ExpectedRow
 
+TABLES = Path(__file__).parent / "salamy_tables"
 LINK_GBPS = 25.0
 LIGHT_GBPS, HEAVY_GBPS = 8.0, 20.0
 """The loads that Salamy calls 30 % and 80 % (section 3.4.1)."""
@@ -59,24 +61,14 @@ class Model:
 
 
 BERT, VGG, DENSENET, RESNET = "BERT-large", "VGG-16", "DenseNet-161", "ResNet-50"
-MODELS = MappingProxyType(
-    {
-        model.name: model
-        for model in (
-            Model(BERT, 335_174_458, alone_s=0.84, required_gbps=19.15),
-            Model(VGG, 138_357_544, alone_s=0.37, required_gbps=17.95),
-            Model(DENSENET, 28_681_000, alone_s=0.38, required_gbps=3.63),
-            Model(RESNET, 25_557_032, alone_s=0.16, required_gbps=7.69),
-        )
-    }
-)
+MODELS = MappingProxyType({model.name: model for model in read_table(TABLES / "models.csv", Model)})
 
 
 @dataclass(frozen=True)
 class Observed:
     """The printed figures of a model in one setting."""
 
-    setting: Setting
+    traffic: str
     model: str
     congestion_gbps: float | None
     """The load at the congestion point (Figures 3-2 to 3-4); None if the text does not give it."""
@@ -89,25 +81,30 @@ class Observed:
     spare_gbps: float
     """The mean of available less required bandwidth at loads that saturate the link (Table 3.8)."""
 
+    @property
+    def setting(self) -> Setting:
+        """Return the setting with this traffic."""
+        return next(setting for setting in SETTINGS if setting.traffic == self.traffic)
 
-OBSERVED = (
-    Observed(IPERF, BERT, None, 2216.2, 3.06, 4.54, 1.24),
-    Observed(IPERF, VGG, 13.99, 928.7, 5.19, 6.52, 1.12),
-    Observed(IPERF, DENSENET, 19.7, 268.8, 2.04, 3.42, 1.64),
-    Observed(IPERF, RESNET, 18.1, 182.5, 2.90, 4.21, 1.21),
-    Observed(CONSISTENT, BERT, None, 2296.4, 1.06, 3.18, 2.63),
-    Observed(CONSISTENT, VGG, 15.70, 990.7, 1.13, 3.19, 2.39),
-    Observed(CONSISTENT, DENSENET, 17.9, 355.2, 0.98, 2.97, 2.84),
-    Observed(CONSISTENT, RESNET, 15.8, 198.8, 3.85, 5.83, 2.25),
-    Observed(BURST, BERT, 14.6, 2343.5, 0.078, 0.347, 2.62),
-    Observed(BURST, VGG, 16.60, 925.3, 0.232, 3.601, 2.51),
-    Observed(BURST, DENSENET, 19.9, 284.9, 0.131, 3.306, 2.75),
-    Observed(BURST, RESNET, 18.4, 203.2, 0.095, 0.347, 2.52),
-)
+
+OBSERVED = read_table(TABLES / "observed.csv", Observed)
+
+
+@dataclass(frozen=True)
+class FlowRates:
+    """The mean rates of flows 1 and 2 of Figure 3-9 (Table 3.11)."""
+
+    model: str
+    load_percent: int
+    flow_1_gbps: float
+    flow_2_gbps: float
 
 
 INTRA_ITERATION = MappingProxyType(
-    {(BERT, 30): (9.82, 9.46), (BERT, 80): (3.62, 3.27), (RESNET, 30): (8.42, 8.40), (RESNET, 80): (7.24, 4.13)}
+    {
+        (each.model, each.load_percent): (each.flow_1_gbps, each.flow_2_gbps)
+        for each in read_table(TABLES / "intra_iteration.csv", FlowRates)
+    }
 )
 """Mean rates of flows 1 and 2 of Figure 3-9, Gbit/s, by model and load in %, under consistent traffic (Table 3.11)."""
 
@@ -125,16 +122,7 @@ class Printed:
     n: float
 
 
-FITS = (
-    Printed("equation 3.3, Figures 3-2 and B-2", BERT, "iperf", "RDMA", 0.618, 9.95, 1.0),
-    Printed("equation 3.3, Figures 3-2 and B-2", VGG, "iperf", "RDMA", 0.254, 10.75, 1.0),
-    Printed("Table 3.9, Figure B-3", BERT, "consistent", "RDMA", 0.200, 7.281, 0.5),
-    Printed("Table 3.9, Figure B-3", RESNET, "consistent", "RDMA", 0.140, 22.793, 2.0),
-    Printed("Tables 3.9 and 3.10, Figures 3-7 and B-3", BERT, "consistent", "TCP", 0.564, 3.667, 0.5),
-    Printed("Tables 3.9 and 3.10, Figures 3-7 and B-3", RESNET, "consistent", "TCP", 0.0645, 3.311, 0.5),
-    Printed("Table 3.10, Figure 3-7", BERT, "burst", "TCP", 0.268, 7.310, 0.5),
-    Printed("Table 3.10, Figure 3-7", RESNET, "burst", "TCP", 0.0862, 4.174, 0.5),
-)
+FITS = read_table(TABLES / "fits.csv", Printed)
 
 
 @dataclass(frozen=True)
@@ -147,14 +135,7 @@ class Quality:
     r_squared: float
 
 
-QUALITIES = (
-    Quality("section 3.2, Figure 3-2(b)", "BERT-large and VGG-16, iperf, RDMA", 1.0, 0.99),
-    Quality("section 3.3.1, Figure B-2(b)", "BERT-large and VGG-16, consistent, RDMA", 0.5, 0.99),
-    Quality("section 3.3.2, Figure B-2(c)", "all models, burst, TCP", 2.0, 0.83),
-    Quality("section 3.3.2, Figure B-2(c)", "BERT-large, burst, TCP", 2.0, 0.91),
-    Quality("section 3.4.2, Figure B-3", "BERT-large and ResNet-50, consistent, RDMA", None, 0.97),
-    Quality("section 3.4.2, Figure B-3", "BERT-large and ResNet-50, consistent, TCP", 0.5, 0.96),
-)
+QUALITIES = read_table(TABLES / "qualities.csv", Quality)
 
 
 def _line(fit: Printed) -> Callable[[float], float]:
