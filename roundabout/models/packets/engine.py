@@ -227,7 +227,7 @@ class Engine:
             self._library.packets_add_message(self._engine, job, *ends, *numbers)
 
     def run(self, until_ps: int = NEVER, *, while_jobs: bool = True, is_stopped: StopCheck = lambda: False) -> None:
-        """Advance until an instant, and with `while_jobs` no longer than any job has iterations left.
+        """Advance until an instant. With `while_jobs`, stop when all jobs have ended their iterations.
 
         `is_stopped` is asked some times a second.
 

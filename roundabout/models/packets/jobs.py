@@ -43,7 +43,7 @@ class QueuePairs:
     numbers: dict[tuple[int, int, int], int] = field(default_factory=dict)
 
     def between(self, sender: int, receiver: int, number: int) -> int:
-        """Return the engine's number of a queue pair, which is added when it is first asked for."""
+        """Return the engine's number of a queue pair. The first call adds the queue pair."""
         key = (sender, receiver, number)
         if key not in self.numbers:
             self.numbers[key] = self._add(self.job.flow(self.name, *key, self.ports.topology))

@@ -50,7 +50,7 @@ def number_ports(topology: Topology) -> Ports:
 
 
 def ecn_thresholds(spec: TrialSpec, fabric: Fabric) -> Ecn:
-    """Return the marking thresholds of switches: those that transports ask for, else the fabric's.
+    """Return the marking thresholds of switches: those that transports require, else the fabric's.
 
     A step is as high as the bottleneck's rate asks, and drop-tail never marks.
 

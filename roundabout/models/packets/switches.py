@@ -15,7 +15,7 @@ CNP_QUEUE = 7
 
 
 def sampled_queues(spec: TrialSpec) -> tuple[int, ...]:
-    """Return the queues whose counters a trial tells apart: none if a port's figures say all."""
+    """Return the queues whose counters a trial records one by one: none if a port's counters suffice."""
     needed = spec.data_queues > 1 or spec.queue == "red" or spec.topology.buffer is not None
     return (*range(spec.data_queues), CNP_QUEUE) if needed else ()
 

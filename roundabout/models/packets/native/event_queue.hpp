@@ -142,7 +142,7 @@ private:
 
   struct Delayed {
     Picos at;
-    std::uint64_t order; // Of two at one instant the older one comes first.
+    std::uint64_t order; // The older of two events at one instant comes first.
     DelayedEvent event;
     bool operator>(const Delayed &other) const { return at != other.at ? at > other.at : order > other.order; }
   };

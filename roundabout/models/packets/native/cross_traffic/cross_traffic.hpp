@@ -85,7 +85,7 @@ private:
     Bytes tried_before = 0; // delivered until then
   };
 
-  // What a connection carries.
+  // The traffic that a connection carries.
   struct Slot {
     std::uint32_t traffic = kNone, pool = kNone, flow = kNone;
   };

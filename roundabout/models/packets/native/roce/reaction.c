@@ -66,14 +66,14 @@ void reaction_destroy(struct reaction *reaction) {
   free(reaction);
 }
 
-// What mltcp_dcqcn.bpf.c does with an ACK, here with bytes that are sent.
+// Counts sent bytes. mltcp_dcqcn.bpf.c counts acknowledged bytes.
 static void count(struct reaction *reaction, int64_t now_ps, uint64_t bytes) {
   mltcp_on_bytes(reaction->member, now_ps, bytes);
   reaction->p.R_AI = mltcp_R_AI(reaction->member, reaction->R_AI);
   reaction->p.R_HAI = mltcp_R_HAI(reaction->member, reaction->R_HAI);
 }
 
-// Lessens a cut from the rate `before`, as mltcp_dcqcn.bpf.c does.
+// Reduces a cut from the rate `before`, as mltcp_dcqcn.bpf.c does.
 static void soften(struct reaction *reaction, __u64 before) {
   struct reaction_point *rp = &reaction->rp;
   __u64 kept = mltcp_cut(reaction->member, before, rp->R_C < before ? rp->R_C : before);

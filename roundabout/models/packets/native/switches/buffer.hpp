@@ -29,14 +29,14 @@ public:
   bool is_lossless() const { return plan_.is_lossless != 0; }
   const BufferState &state() const { return state_; }
 
-  // What a queue may hold now.
+  // The limit of a queue at present.
   Bytes threshold() const {
     return static_cast<Bytes>(plan_.alpha * static_cast<double>(plan_.shared_bytes - state_.shared));
   }
-  // At or below which a link goes on.
+  // The limit at or below which a paused link resumes.
   Bytes xon() const { return std::max<Bytes>(threshold() - plan_.xon_offset_bytes, 0); }
 
-  // Whether a frame may join `held` bytes of its queue or link.
+  // Returns true if the buffer accepts a frame beside `held` bytes of its queue or link.
   bool admits(Bytes held, Bytes frame) const {
     return held + frame <= threshold() && state_.shared + frame <= plan_.shared_bytes;
   }
@@ -56,8 +56,8 @@ private:
   BufferState state_;
 };
 
-// What is reserved for a link at the switch that it leads to, beyond the shared bytes. After XOFF, the frames that do
-// not fit under the threshold wait here.
+// The buffer that the receiving switch reserves for a link, beyond the shared bytes. After XOFF, frames that do not fit
+// under the threshold wait here.
 struct Headroom {
   Bytes bytes = 0; // of each priority
   Bytes used[kPriorities] = {};

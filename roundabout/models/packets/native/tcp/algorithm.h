@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What algorithms of congestion control share, and what MLTCP does to each of them. */
+/* The common part of congestion control algorithms, and MLTCP's changes to each of them. */
 #ifndef ROUNDABOUT_PACKETS_ALGORITHM_H
 #define ROUNDABOUT_PACKETS_ALGORITHM_H
 

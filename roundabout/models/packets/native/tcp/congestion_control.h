@@ -29,19 +29,19 @@ struct tcp_view {
   uint32_t is_cwnd_limited, is_paced;
 };
 
-/* What one ACK says. */
+/* The news of one ACK. */
 struct tcp_ack {
-  uint32_t acked;  /* segments that it newly acknowledges, cumulatively or selectively */
-  uint32_t losses; /* segments that are newly taken for lost */
-  int64_t rtt_ps;  /* of the last of them that was sent once; below 0: none */
+  uint32_t acked;  /* newly acknowledged segments, cumulatively or selectively */
+  uint32_t losses; /* segments newly marked as lost */
+  int64_t rtt_ps;  /* of the last acknowledged segment that was sent once; below 0: none */
 };
 
 enum congestion_algorithm { ALGORITHM_RENO, ALGORITHM_CUBIC, ALGORITHM_DCTCP, ALGORITHMS };
 
 struct congestion_plan {
   uint32_t algorithm;
-  uint32_t hystart; /* whether CUBIC leaves slow start early */
-  uint32_t g_q24;   /* of DCTCP, as transports/dctcp/dctcp.h has it */
+  uint32_t hystart; /* 1: CUBIC leaves slow start early */
+  uint32_t g_q24;   /* of DCTCP, as in transports/dctcp/dctcp.h */
 };
 
 struct congestion_control; /* of one connection */
@@ -53,20 +53,20 @@ void congestion_take_member(struct congestion_control *cc, struct congestion_con
 void congestion_leave(struct congestion_control *cc); /* its connection is closed; MLTCP's job has a member less */
 void congestion_destroy(struct congestion_control *cc);
 
-/* Whether it sets the window at every ACK by itself, also in recovery, as Linux' cong_control does. */
+/* Returns 1 if the algorithm sets the window at every ACK, also in recovery, as Linux' cong_control does. */
 int congestion_owns_window(const struct congestion_control *cc);
-/* Whether it needs each mark echoed (RFC 8257, section 3.2). */
+/* Returns 1 if the algorithm needs each mark echoed (RFC 8257, section 3.2). */
 int congestion_needs_accurate_echo(const struct congestion_control *cc);
 
-/* So many bytes more are acknowledged: what MLTCP counts. */
+/* Counts acknowledged bytes, for MLTCP. */
 void congestion_on_bytes(struct congestion_control *cc, const struct tcp_view *view, uint64_t bytes);
-/* Every ACK of something new, before all others. */
+/* Is called first for each ACK that acknowledges new segments. */
 void congestion_on_ack(struct congestion_control *cc, struct tcp_view *view, const struct tcp_ack *ack);
-/* Only for those that own the window, after losses were looked for. */
+/* Is called after loss detection, only for algorithms that own the window. */
 void congestion_set_window(struct congestion_control *cc, struct tcp_view *view, const struct tcp_ack *ack);
-/* Only for others: while nothing is lost, after a timeout too. */
+/* Is called only for other algorithms, while nothing is lost, also after a timeout. */
 void congestion_increase(struct congestion_control *cc, struct tcp_view *view, uint32_t acked);
-/* ssthresh after a loss or a mark. */
+/* Returns ssthresh after a loss or a mark. */
 uint32_t congestion_ssthresh(struct congestion_control *cc, const struct tcp_view *view);
 void congestion_on_timeout(struct congestion_control *cc, struct tcp_view *view);
 /* It sends again after nothing was under way for so long. */

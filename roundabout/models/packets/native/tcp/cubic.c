@@ -6,9 +6,9 @@
 #include "algorithm.h"
 
 #define C 0.4
-#define BETA (717.0 / 1024) // 0.7, as Linux has it
-// Of a window are acknowledged for a segment of W_est: 1 / alpha_cubic (section 4.3), in eighths. Linux keeps
-// alpha_cubic beyond the window before the last reduction, where the RFC has 1.
+#define BETA (717.0 / 1024) // 0.7, in Linux' rounding
+// Eighths of a window of ACKs that add a segment to W_est: 1 / alpha_cubic (section 4.3). Linux keeps alpha_cubic
+// beyond the window before the last reduction, where the RFC has 1.
 #define RENO_EIGHTHS 15
 #define FIRST_ACKS 20    // for a segment, at most, before the first reduction (Linux)
 #define FEWEST_ACKS 2    // at any time: a window grows by half of it a round trip at most
@@ -57,7 +57,7 @@ static void begin(struct congestion_control *cc, const struct congestion_plan *p
   hystart_begin_round(cubic, view);
 }
 
-// The longest that a receiver may hold ACKs of whole bursts, from which trains must be told.
+// The longest time for which a receiver may delay the ACKs of a burst. Trains must differ from such bursts.
 static int64_t hystart_ack_delay(const struct tcp_view *view) {
   const double rate = 2.0 * view->cwnd * view->mss_bytes / (double)view->srtt_ps;
   const double held = 4.0 * view->tso_bytes / rate;

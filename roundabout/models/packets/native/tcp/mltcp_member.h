@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What transports/mltcp/job.h and window.h are to the kernel's sockets: a flow's part in its job, and F. */
+/* A flow's part in its job, and F: the counterpart of transports/mltcp/job.h and window.h. */
 #ifndef ROUNDABOUT_PACKETS_MLTCP_MEMBER_H
 #define ROUNDABOUT_PACKETS_MLTCP_MEMBER_H
 
@@ -22,15 +22,15 @@ struct mltcp_job *mltcp_job_create(const struct mltcp_plan *plan);
 void mltcp_job_destroy(struct mltcp_job *job);
 
 struct mltcp_member *mltcp_join(struct mltcp_job *job);
-void mltcp_leave(struct mltcp_member *member); /* and frees it: the last member's job begins anew */
+void mltcp_leave(struct mltcp_member *member); /* frees it; the job of the last member restarts its count */
 
 void mltcp_on_bytes(struct mltcp_member *member, int64_t now_ps, uint64_t bytes);
 
-/* How many segments the base is told were acknowledged. */
+/* Returns the number of acknowledged segments that MLTCP reports to the base algorithm. */
 uint32_t mltcp_acked(struct mltcp_member *member, int in_slow_start, uint32_t acked);
-/* What a cut leaves of a window or a rate, from what the base's own leaves. */
+/* Returns the window or rate after a cut. `base` is the one after the base algorithm's own cut. */
 uint64_t mltcp_cut(const struct mltcp_member *member, uint64_t before, uint64_t base);
-/* DCQCN's R_AI, or R_HAI, as F scales it. */
+/* Returns DCQCN's R_AI, or R_HAI, times F. */
 uint64_t mltcp_R_AI(const struct mltcp_member *member, uint64_t R_AI);
 uint64_t mltcp_R_HAI(const struct mltcp_member *member, uint64_t R_HAI);
 
