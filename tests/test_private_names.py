@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from roundabout.core.paths import ROOT
-from tests.test_structure import project_files
+from tests.test_import_cycles import project_files
 
 pytestmark = pytest.mark.unit
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Advice on swaps of running workers: what a swap gains, after how long it has paid, and when to leave jobs alone.
 
-Swaps are found as the scheduler variant `migrate` finds them (roundabout.models.cluster.migration), from the demands
+Swaps are found as the scheduler variant `migrate` finds them (roundabout.models.cluster.swap_rule), from the demands
 that counters show. The flow-level model then plays the jobs before and after, each worker sending to the next of its
 job, from random starts.
 """
@@ -18,9 +18,9 @@ from analysis.advice.observed_jobs import ObservedJob
 from analysis.statistics.cumulative_counter import Floats
 from analysis.statistics.phases import Estimate
 from roundabout.models.cassini import Arc, Circle
-from roundabout.models.cluster.migration import MIN_FALL, Swap, SwapSearch
 from roundabout.models.cluster.placement import HostTree, host_tree_of
 from roundabout.models.cluster.state import Placement, Placements
+from roundabout.models.cluster.swap_rule import MIN_FALL, Swap, SwapSearch
 from roundabout.models.fluid import FluidJob
 from roundabout.models.fluid.cross_traffic import capacities
 from roundabout.spec.errors import list_choices

@@ -8,7 +8,7 @@ from analysis.advice.advice_tables import figure_cell
 from analysis.advice.migration_advice import MIN_GAIN, STARTS, MigrationAdvice, SwapStep
 from analysis.render import page
 from analysis.render.tables import Cell, Column, Table, Tone, one_section
-from roundabout.models.cluster.migration import FREE, Swap
+from roundabout.models.cluster.swap_rule import FREE, Swap
 from roundabout.models.fluid import ITERATIONS
 
 EXPLAINED = (

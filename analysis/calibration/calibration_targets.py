@@ -12,8 +12,9 @@ from statistics import fmean
 
 import numpy as np
 
-from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of, first_shares
+from analysis.reading.cells import CellId, CellTrials, cells_of, experiment_of, first_shares
 from analysis.reading.congestion.marks import JobMarks, marks_of_cells
+from analysis.reading.speedups import baseline_of
 from roundabout.models.fluid import fluid_limits
 from roundabout.spec import Experiment
 from roundabout.spec.experiment import FAIR, Cell

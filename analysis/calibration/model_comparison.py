@@ -9,8 +9,9 @@ from analysis.calibration.calibration_targets import ALLOWED_SHARE, ALLOWED_SPEE
 from analysis.calibration.predictions import Prediction
 from analysis.expectations.expectations import Limits
 from analysis.expectations.verdicts import judge_interval
-from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of, first_shares, speedup
+from analysis.reading.cells import CellId, CellTrials, cells_of, experiment_of, first_shares
 from analysis.reading.disturbance import MARK
+from analysis.reading.speedups import baseline_of, speedup
 from analysis.render.tables import TONES, Cell as Shown, Column, Table, one_section
 from analysis.statistics.intervals import Interval, mean_of
 from roundabout.core.verdict_words import NOT_MEASURED, Word

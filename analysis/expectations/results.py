@@ -15,11 +15,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from analysis.expectations.verdicts import Verdict, judge
 from analysis.quantities import CachedReading
-from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of, typical_speedup
+from analysis.reading.cells import CellId, CellTrials, cells_of, experiment_of
 from analysis.reading.congestion.marks import JobMarks, marks_of_cells
 from analysis.reading.disturbance import mark_name, widen
 from analysis.reading.fidelity import Fidelity, fidelity_of
 from analysis.reading.flow_limits import limits_of_cells
+from analysis.reading.speedups import baseline_of, typical_speedup
 from analysis.statistics.intervals import Array, Interval, estimate, find_modes, tail_estimate
 from roundabout.models.fluid import Limits
 from roundabout.spec import StudyChoice

@@ -5,9 +5,10 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
-from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, disturbed_cells, experiment_of
+from analysis.reading.cells import CellId, CellTrials, cells_of, disturbed_cells, experiment_of
 from analysis.reading.cross_traffic.load_sweeps import JobSweep, job_sweeps
 from analysis.reading.fidelity import is_repeatable
+from analysis.reading.speedups import baseline_of
 from analysis.statistics.intervals import Array, Interval, Measured
 from roundabout.spec import Experiment
 from roundabout.store import Run

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from analysis.quantities import CachedReading, Case, QuantityRequest, mean_of, quantity
-from analysis.reading.cells import CellTrials, baseline_of
+from analysis.reading.cells import CellTrials
 from analysis.reading.congestion.marks import JobMarks, marks_of_cells
 from analysis.reading.congestion.marks_and_drops import count_signals, counts_of_cell
+from analysis.reading.speedups import baseline_of
 from analysis.statistics.intervals import Array, Measured, estimate, ratio
 
 

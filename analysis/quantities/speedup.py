@@ -6,14 +6,8 @@ from dataclasses import replace
 from statistics import fmean
 
 from analysis.quantities import Case, QuantityRequest, quantity
-from analysis.reading.cells import (
-    CellTrials,
-    speedup,
-    speedup_of_last_half,
-    speedup_of_mean,
-    speedup_of_slow,
-    speedup_of_tail,
-)
+from analysis.reading.cells import CellTrials
+from analysis.reading.speedups import speedup, speedup_of_last_half, speedup_of_mean, speedup_of_slow, speedup_of_tail
 from analysis.statistics.intervals import Measured
 
 

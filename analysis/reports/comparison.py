@@ -9,8 +9,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from analysis.expectations.results import JobCell, Result, Summary, Testbed
-from analysis.reading.cells import CellId, CellTrials, cells_of, speedup
+from analysis.reading.cells import CellId, CellTrials, cells_of
 from analysis.reading.disturbance import MARK
+from analysis.reading.speedups import speedup
 from analysis.render import screen
 from analysis.render.tables import Cell, Column, Table, one_section
 from analysis.reports.summary import stored_or_new, summarize_run

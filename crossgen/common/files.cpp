@@ -2,7 +2,7 @@
 #include "crossgen/common/files.hpp"
 
 #include "crossgen/plan/plan.hpp"
-#include "crossgen/results/summary.hpp"
+#include "crossgen/results/load_summary.hpp"
 #include "native/errors.hpp"
 
 #include <cmath>
@@ -42,7 +42,7 @@ void warn_of_chance(const nlohmann::ordered_json &plan, double duration_s) {
             << std::llround(std::ceil(duration_s * needed * needed)) << " s, or other sizes\n";
 }
 
-void say(std::ostream &out, const Summary &summary, bool json) {
+void say(std::ostream &out, const LoadSummary &summary, bool json) {
   if (json)
     out << summary.json().dump() << '\n';
   else
@@ -56,7 +56,7 @@ void run_plan(const PlanOptions &options) {
   LoadHeader header = plan_header(options.spec, sizes);
   header.plan["sizes_between"] = options.between == Between::kSteps ? "steps" : "linear";
   // The file's header has the offered load, so the flows are drawn twice, with equal results from the same seed.
-  Summary summary(header);
+  LoadSummary summary(header);
   plan(options.spec, sizes, [&summary](const Flow &flow) { summary.add(flow); });
   header.plan["offered_gbps"] = summary.offered_gbps();
   header.plan["offered_mean_bytes"] = summary.mean_bytes();
@@ -76,7 +76,7 @@ void run_show(const ShowOptions &options) {
   auto file = open<std::ifstream>(options.path);
   LoadReader reader(file, options.path);
   const LoadHeader &header = reader.header();
-  Summary summary(header);
+  LoadSummary summary(header);
   if (!options.json)
     std::cout << "start_ns,bytes,destination,class\n";
   for (Flow flow; reader.next(flow);) {

@@ -36,7 +36,7 @@ from roundabout.terminal.run_progress import show_progress
 from roundabout.terminal.screen import Screen, show_paths
 from roundabout.testbeds import undo
 from roundabout.testbeds.rack.provider import RackProvider
-from roundabout.testbeds.rack.traffic import NoRdmaError, Row
+from roundabout.testbeds.rack.rdma_class_check import NoRdmaError, Row
 
 SHOWN = 5
 FLOWING: tuple[Part, ...] = ("links", "job")

@@ -10,10 +10,10 @@ from roundabout.core.errors import UsageError
 from roundabout.models.cluster import models
 from roundabout.models.cluster.cassini import RankingRules, decide_alone, decide_with_cassini
 from roundabout.models.cluster.crux import with_crux_priorities
-from roundabout.models.cluster.migration import MigrationRule
 from roundabout.models.cluster.paths import with_crux_paths, with_foresight
 from roundabout.models.cluster.simulator import Cluster, SchedulerPolicy, simulate_dedicated, simulate_trace
 from roundabout.models.cluster.state import JobKnowledge, Request, Scheduler
+from roundabout.models.cluster.swap_rule import MigrationRule
 from roundabout.models.cluster.timeline import Allocation, Timeline
 from roundabout.models.cluster.traces import TraceError, initial_placements, trace_requests
 from roundabout.models.fluid.engine import Engine

@@ -20,7 +20,7 @@ from roundabout.models.cluster.timeline import Timeline
 from roundabout.plan import Plan, PlannedTrial, make_plan, with_simulated_jobs
 from roundabout.plan.routes import record_routes
 from roundabout.runner import machine_facts
-from roundabout.runner.disturbance.attempts import InheritedDisturbance, verdict_fields
+from roundabout.runner.disturbance.attempt_choice import MAX_REPEATS, InheritedDisturbance, verdict_fields
 from roundabout.runner.hosts.clocks import CONTROLLER, RunClock
 from roundabout.runner.machine import journal, machine_lease, temporary
 from roundabout.runner.machine.journal import JOURNALS, Journal, Undo
@@ -35,7 +35,6 @@ from roundabout.store import Attempt, Identity, Run, StoreError, new_run_id
 from roundabout.store.schemas import VERSION
 from roundabout.store.trial_states import state_of_record
 
-REPEATS = 2  # how often an invalid trial is repeated
 LONGEST_S = 3600.0  # limit of the expected duration of a cluster's trial that is not computed
 TIMELINE = "timeline.json"  # file of a cluster's simulated timeline (docs/how-to/cluster-runs.md)
 INTERRUPTED = 128 + signal.SIGINT  # exit status of an interrupted run
@@ -297,7 +296,7 @@ class Runner:
             if timeline and trial.spec.cluster:
                 _store_timeline(timeline, trial.spec.cluster, attempt, outcome.record.get("start_ns", started_ns))
             may_differ = not self.provider.computes
-            again = bool(outcome.invalid_reasons) and may_differ and run.rejected_count(trial.key) < REPEATS
+            again = bool(outcome.invalid_reasons) and may_differ and run.rejected_count(trial.key) < MAX_REPEATS
             record = {
                 **_trial_record(trial, identity),
                 **given,

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.plan import PlannedTrial
-from roundabout.runner.disturbance.attempts import commit_best
+from roundabout.runner.disturbance.attempt_choice import commit_best
 from roundabout.runner.hosts.clocks import RunClock
 from roundabout.spec.experiment import Experiment
 from roundabout.store import Attempt, Run

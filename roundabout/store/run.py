@@ -31,7 +31,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from roundabout.core import file_lock
-from roundabout.store import contents, convert, files, schemas
+from roundabout.store import contents, files, schemas, unit_conversion
 from roundabout.store.contents import RAW, RECORD
 from roundabout.store.files import StoreError
 from roundabout.store.manifest import NAME as MANIFEST, read_manifest
@@ -68,7 +68,7 @@ class Identity:
     attempt: int
 
 
-def build_table(name: str, identity: Identity, measured: dict[str, Any], units: convert.Units) -> pa.Table:
+def build_table(name: str, identity: Identity, measured: dict[str, Any], units: unit_conversion.Units) -> pa.Table:
     """Return the table `name` in the papers' units, from `measured` columns of equal length in the host's units.
 
     Columns of the schema that `measured` lacks are null.
@@ -78,7 +78,7 @@ def build_table(name: str, identity: Identity, measured: dict[str, Any], units: 
     values = {**{key: [value] * length for key, value in vars(identity).items()}, **measured}
     arrays = [pa.array(values.get(field.name, [None] * length), field.type) for field in schema]
     table = pa.Table.from_arrays(arrays, schema=schema)
-    return convert.to_paper_units(table, units)
+    return unit_conversion.to_paper_units(table, units)
 
 
 class Attempt:
@@ -345,12 +345,12 @@ class Run:
     def is_outdated(self, name: str) -> bool:
         """Return True if the files of the table `name` have units of an older version, which `table` converts."""
         path = next(self.path.glob(f"trials/*/{name}.parquet"), None)
-        return path is not None and bool(convert.outdated_columns(_read_schema(path), schemas.schema(name)))
+        return path is not None and bool(unit_conversion.outdated_columns(_read_schema(path), schemas.schema(name)))
 
     def _read(self, path: Path, schema: pa.Schema) -> pa.Table:
         table = _read_parquet(path)
-        if convert.outdated_columns(table.schema, schema):
-            return convert.to_present_units(table, schema, self.manifest["testbed"]["scale"])
+        if unit_conversion.outdated_columns(table.schema, schema):
+            return unit_conversion.to_present_units(table, schema, self.manifest["testbed"]["scale"])
         return table
 
     @property

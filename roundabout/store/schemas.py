@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schemas of a run's tables: columns, types, units and meanings. A test compares docs/reference/store.md with them.
 
-Bytes, rates and times are in the papers' units. The lab's figures are converted when they are stored (convert.py).
+Bytes, rates and times are in the papers' units. The store converts the lab's figures (unit_conversion.py).
 """
 
 from dataclasses import dataclass
@@ -160,7 +160,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("before", REAL, "", "value before the trial, in the host's units"),
         Column("after", REAL, "", "value after the trial, in the host's units"),
     ),
-    # One row a captured packet. Older runs hold bytes as they were on the wire (convert.py).
+    # One row a captured packet. Older runs hold bytes as they were on the wire (unit_conversion.py).
     "packets": (
         Column("time_ns", INTEGER, RUN_NS, "the capture's stamp: UTC of the host; null where the file has none"),
         Column("direction", NAME, "", "`out` or `in`, by the host's own addresses; null where they do not tell"),

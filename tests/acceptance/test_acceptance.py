@@ -36,7 +36,7 @@ from roundabout.spec.errors import SpecError
 from roundabout.spec.transports import Transport
 from roundabout.store import schemas
 from roundabout.testbeds import undo
-from roundabout.testbeds.rack.traffic import Difference, NoRdmaError, Row
+from roundabout.testbeds.rack.rdma_class_check import Difference, NoRdmaError, Row
 from tests.acceptance.faults import FAULTS, Fault, SpoiltProvider
 from tests.computed_runs import RUNNER
 from tests.observers import Silent
@@ -259,7 +259,7 @@ def test_a_lab_with_another_mtu_on_one_host_does_not_pass(accept: Acceptor) -> N
 @needs_root
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_found_and_named(accept: Acceptor, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("roundabout.runner.run.REPEATS", 0)
+    monkeypatch.setattr("roundabout.runner.run.MAX_REPEATS", 0)
     fault = FAULTS[name]
     wanted: tuple[Part, ...] = ("links",) if fault.part == "links" else ("paths",)
     found = accept(fault, *wanted)

@@ -42,6 +42,7 @@ OPTIONAL = {
     **dict.fromkeys(("prometheus", "promtool"), "make dashboards installs it"),
     **dict.fromkeys(("mmdebstrap", "qemu-img", "qemu-system-x86_64"), "make rack-in-vms installs it"),
 }
+EXAMINATION = "roundabout/testbeds/rack/programs/examination.sh"  # It checks each program before it calls it.
 # First words of what our own programs and playbooks are told, in lists that look like commands; a program of ours.
 OUR_WORDS = {
     *(
@@ -146,7 +147,8 @@ def calls() -> Mapping[str, frozenset[str]]:
     names = (
         name for name in listed.splitlines() if not name.endswith((".yml", ".yaml")) or name.startswith("ansible/")
     )
-    found = {name: called.in_file(REPOSITORY / name) for name in names if (REPOSITORY / name).is_file()}
+    files = (name for name in names if name != EXAMINATION and (REPOSITORY / name).is_file())
+    found = {name: called.in_file(REPOSITORY / name) for name in files}
     return {name: frozenset(each) for name, each in found.items() if each}
 
 

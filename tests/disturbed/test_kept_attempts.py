@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 from analysis.reports.report import write_report
 from analysis.reports.summary import summarize_run
-from roundabout.runner.disturbance.attempts import InheritedDisturbance, commit_best, verdict_fields
+from roundabout.runner.disturbance.attempt_choice import InheritedDisturbance, commit_best, verdict_fields
 from roundabout.runner.disturbance.effect import estimate_disturbance
 from roundabout.runner.testbed import Outcome
 from roundabout.store import Run, StoreError
@@ -60,7 +60,7 @@ def test_the_least_disturbed_of_all_attempts_is_kept_marked_and_not_repeated(wor
 
 
 def test_wrong_figures_are_never_kept_as_disturbed(work, monkeypatch):
-    monkeypatch.setattr("roundabout.runner.run.REPEATS", 0)
+    monkeypatch.setattr("roundabout.runner.run.MAX_REPEATS", 0)
     work.provider.fault("s1", late_ms=LATE, retransmitted=4)
     run = work.start()
     (trial,) = run.trials()

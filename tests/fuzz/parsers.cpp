@@ -6,7 +6,7 @@
 #include "crossgen/common/load_file.hpp"
 #include "crossgen/common/wire.hpp"
 #include "crossgen/plan/sizes.hpp"
-#include "crossgen/results/summary.hpp"
+#include "crossgen/results/load_summary.hpp"
 #include "native/control/control.hpp"
 #include "native/control/secret.hpp"
 #include "native/errors.hpp"
@@ -30,7 +30,7 @@ void require(bool holds) {
 void read_load(const std::string &input) {
   std::istringstream in(input);
   crossgen::LoadReader reader(in, "fuzz");
-  crossgen::Summary summary(reader.header());
+  crossgen::LoadSummary summary(reader.header());
   for (crossgen::Flow flow; reader.next(flow);)
     summary.add(flow);
   summary.json().dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

@@ -15,7 +15,7 @@ from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.transports import Parameter, registry
 from roundabout.spec.transports.sets import find_published, set_names
 from roundabout.testbeds.lab import LabError
-from roundabout.testbeds.lab.checks.host_settings import ecn_thresholds, settings_document
+from roundabout.testbeds.lab.lifecycle.trial_settings import ecn_thresholds, settings_document
 from roundabout.testbeds.lab.provider import LabProvider, create_provider
 
 pytestmark = pytest.mark.unit

@@ -19,8 +19,9 @@ from roundabout.spec.topology import Delays
 from roundabout.spec.transports import registry
 from roundabout.testbeds.lab import Lab, LabError
 from roundabout.testbeds.lab.calibration.calibration import DEFAULT, Ecn, load_calibration
-from roundabout.testbeds.lab.checks import host_requirements, host_settings
+from roundabout.testbeds.lab.checks import host_requirements
 from roundabout.testbeds.lab.ecn import marking
+from roundabout.testbeds.lab.lifecycle import trial_settings
 from roundabout.testbeds.lab.lifecycle.lab_record import LabRecord
 from roundabout.testbeds.lab.lifecycle.locks import lock_folder
 from roundabout.testbeds.lab.network import kernel_refusal, link_measurement, paths, port_queues
@@ -220,8 +221,8 @@ def test_settings_are_in_the_labs_units():
     calibration = load_calibration()
     halved = calibration.model_copy(update={"scale": 50.0})
     unfair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "unfair").spec
-    asked = host_settings.settings_document(unfair, "s0", halved, 1)
-    other = host_settings.settings_document(unfair, "s1", halved, 1)
+    asked = trial_settings.settings_document(unfair, "s0", halved, 1)
+    other = trial_settings.settings_document(unfair, "s1", halved, 1)
     assert asked["sysctl"]["net.ipv4.tcp_congestion_control"] == "rb_dcqcn"
     assert asked["link"] == {"eth0": {"gso_max_size": calibration.gso_max_bytes}}
     assert asked["transport"]["dcqcn"]["T_us"] == round(100 * calibration.timer_scale)
@@ -236,7 +237,7 @@ UNSCALED = ("clamp_target", "clamp_target_after_timer", "hyper_by_stage", "alpha
 def test_a_dilated_lab_stretches_published_settings_alike():
     dilated = load_calibration().for_dilation(scale=100, dilation=10)
     unfair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "unfair").spec
-    asked = host_settings.settings_document(unfair, "s0", dilated, 10)
+    asked = trial_settings.settings_document(unfair, "s0", dilated, 10)
     published = unfair.jobs["j1"].transport.published.parameters
     declared = {
         each.name: published.get(each.name, each.value) for each in registry.find_declaration("dcqcn").parameters
@@ -259,9 +260,9 @@ def test_a_dilated_lab_stretches_published_settings_alike():
     assert asked["transport"]["dcqcn"] == pytest.approx(expected)
     assert (dilated.ecn.kmin_bytes, dilated.ecn.kmax_bytes) == (8000, 16000)
     assert asked["route"] == {"10.77.0.0/16": {"rto_min_ms": 2000}}
-    assert "route" not in host_settings.settings_document(unfair, "s0", load_calibration(), 1)
+    assert "route" not in trial_settings.settings_document(unfair, "s0", load_calibration(), 1)
     at_once = unfair.model_copy(update={"tcp": Tcp(delayed_acks=False)})
-    assert host_settings.settings_document(at_once, "s0", load_calibration(), 1)["route"] == {
+    assert trial_settings.settings_document(at_once, "s0", load_calibration(), 1)["route"] == {
         "10.77.0.0/16": {"quickack": 1}
     }
 
@@ -316,7 +317,7 @@ def test_a_lab_holds_cnps_back_for_what_its_round_trip_leaves_of_the_feedback_de
     spec = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "unfair").spec
     spec = spec.model_copy(update={"topology": spec.topology.with_delays(Delays(**delays))})
     calibration = load_calibration().for_dilation(scale=100, dilation=dilation)
-    asked = host_settings.settings_document(spec, "s0", calibration, dilation)["transport"]["dcqcn"]
+    asked = trial_settings.settings_document(spec, "s0", calibration, dilation)["transport"]["dcqcn"]
     assert spec.feedback_delay.mean_us == pytest.approx(9.6 + delays.get("cnp_to_cut_us", 2.5) - 2.5, abs=0.05)
     expected = max(0, spec.feedback_delay.mean_us * dilation - ROUND_TRIP_US)
     assert asked["cnp_delay_us"] == pytest.approx(expected, abs=0.5)
@@ -330,10 +331,10 @@ def test_a_variation_of_a_transport_has_its_calibrated_constants():
     varied = Transport.model_validate({"name": "mltcp_dcqcn", "set": published, "T_us": 125, "slope": 1})
     jobs = {name: job.model_copy(update={"transport": varied}) for name, job in fair.jobs.items()}
     spec, calibration = fair.model_copy(update={"jobs": jobs}), load_calibration()
-    base, own = (host_settings.settings_document(each, "s0", calibration, 1)["transport"] for each in (fair, spec))
+    base, own = (trial_settings.settings_document(each, "s0", calibration, 1)["transport"] for each in (fair, spec))
     assert own["mltcp_dcqcn"].items() >= base["dcqcn"].items()
     assert (own["mltcp_dcqcn"]["slope"], own["mltcp_dcqcn"]["shape"]) == (1, "linear")
-    assert host_settings.ecn_thresholds(spec, calibration, calibration.scale) == calibration.ecn
+    assert trial_settings.ecn_thresholds(spec, calibration, calibration.scale) == calibration.ecn
 
 
 @pytest.mark.parametrize("dilation", [1, 10])
@@ -344,7 +345,7 @@ def test_gap_us_is_dilated_like_times_of_jobs_and_not_like_timers(dilation):
         update={"jobs": {n: job.model_copy(update={"transport": given}) for n, job in fair.jobs.items()}}
     )
     calibration = load_calibration() if dilation == 1 else load_calibration().for_dilation(scale=100, dilation=dilation)
-    asked = host_settings.settings_document(spec, "s0", calibration, dilation)["transport"]["mltcp_dcqcn"]
+    asked = trial_settings.settings_document(spec, "s0", calibration, dilation)["transport"]["mltcp_dcqcn"]
     assert asked["gap_us"] == 100_000 * dilation
     assert asked["T_us"] == round(125 * calibration.timer_scale)
     assert calibration.timer_scale != 1
@@ -358,21 +359,21 @@ def test_uncalibrated_parameters_come_from_the_published_set():
     jobs = {name: job.model_copy(update={"transport": transport}) for name, job in fair.jobs.items()}
     spec, calibration = fair.model_copy(update={"jobs": jobs}), load_calibration()
 
-    asked = host_settings.settings_document(spec, "s0", calibration, 1)["transport"]["dcqcn"]
+    asked = trial_settings.settings_document(spec, "s0", calibration, 1)["transport"]["dcqcn"]
     assert asked["T_us"] == round(55 * calibration.timer_scale)
     assert asked["R_AI_mbps"] == calibration.transports["dcqcn"]["R_AI_mbps"]
     assert asked["F"] == 7
-    assert "R_AI_mbps" in host_settings.replaced_sets(calibration)[0]
+    assert "R_AI_mbps" in trial_settings.replaced_sets(calibration)[0]
 
-    assert host_settings.ecn_thresholds(spec, calibration, 100) == calibration.ecn
+    assert trial_settings.ecn_thresholds(spec, calibration, 100) == calibration.ecn
 
     own = calibration.for_dilation(100, 10)
-    asked = host_settings.settings_document(spec, "s0", own, 10)["transport"]["dcqcn"]
+    asked = trial_settings.settings_document(spec, "s0", own, 10)["transport"]["dcqcn"]
     assert (asked["T_us"], asked["R_AI_mbps"], asked["cnp_gap_us"]) == (550, 0.4, 500)
-    assert host_settings.replaced_sets(own) == ()
-    assert host_settings.ecn_thresholds(spec, own, 0.5) == Ecn(kmin_bytes=10, kmax_bytes=18, pmax=1)
+    assert trial_settings.replaced_sets(own) == ()
+    assert trial_settings.ecn_thresholds(spec, own, 0.5) == Ecn(kmin_bytes=10, kmax_bytes=18, pmax=1)
     unnamed = {name: job.model_copy(update={"transport": Transport(name="dcqcn")}) for name, job in fair.jobs.items()}
-    assert host_settings.ecn_thresholds(fair.model_copy(update={"jobs": unnamed}), own, 0.5) == own.ecn
+    assert trial_settings.ecn_thresholds(fair.model_copy(update={"jobs": unnamed}), own, 0.5) == own.ecn
 
 
 def test_a_segment_is_marked_for_each_packet_that_it_stands_for_where_a_mark_makes_a_cnp():
@@ -380,17 +381,17 @@ def test_a_segment_is_marked_for_each_packet_that_it_stands_for_where_a_mark_mak
     calibration = load_calibration()
     for dilation, packets in ((100, 1), (17.4, 6), (4, 25), (1, 100)):
         own = calibration.for_dilation(100, dilation)
-        assert host_settings.packets_per_segment(fair, own, 100 / dilation) == packets
-    assert host_settings.packets_per_segment(fair, calibration, 100) == 0  # thresholds of the lab's own are of bursts
+        assert trial_settings.packets_per_segment(fair, own, 100 / dilation) == packets
+    assert trial_settings.packets_per_segment(fair, calibration, 100) == 0  # thresholds of the lab's own are of bursts
     tcp = {name: job.model_copy(update={"transport": Transport(name="dctcp")}) for name, job in fair.jobs.items()}
     of_tcp = fair.model_copy(update={"jobs": {**fair.jobs, "j2": tcp["j2"]}})
-    assert host_settings.packets_per_segment(of_tcp, calibration.for_dilation(100, 4), 25) == 0
+    assert trial_settings.packets_per_segment(of_tcp, calibration.for_dilation(100, 4), 25) == 0
 
 
 def test_tcp_settings_of_an_experiment_reach_tcp_hosts_only():
     calibration = load_calibration()
     causes = {
-        str(cell.levels["cause"]): host_settings.settings_document(cell.spec, "s2", calibration, 1)["sysctl"]
+        str(cell.levels["cause"]): trial_settings.settings_document(cell.spec, "s2", calibration, 1)["sysctl"]
         for cell in load_experiment("bursts-resnet").cells
     }
     asked = {
@@ -398,7 +399,7 @@ def test_tcp_settings_of_an_experiment_reach_tcp_hosts_only():
     }
     assert (asked["as-printed"], asked["no-ecn"], asked["drops-2500kb"]) == ((1, 0), (0, 0), (0, 3))
     unfair = load_experiment("unfair-vgg19").cells[0].spec.model_copy(update={"tcp": Tcp(ecn=False)})
-    rdma = host_settings.settings_document(unfair, "s0", calibration, 1)["sysctl"]
+    rdma = trial_settings.settings_document(unfair, "s0", calibration, 1)["sysctl"]
     assert rdma["net.ipv4.tcp_ecn"] == 1  # what stands for RDMA lives on marks
 
 
@@ -413,8 +414,8 @@ def asking(**changed):
     }
     spec, calibration = fair.model_copy(update={"jobs": jobs, **changed}), load_calibration()
     queues = port_queues.port_queues(lay_out(spec.topology), calibration, 100, 1, spec)
-    sysctl = host_settings.settings_document(spec, "s0", calibration, 1)["sysctl"]
-    return {**next(iter(queues.values())).fifos}, host_settings.ecn_thresholds(spec, calibration, 100), sysctl
+    sysctl = trial_settings.settings_document(spec, "s0", calibration, 1)["sysctl"]
+    return {**next(iter(queues.values())).fifos}, trial_settings.ecn_thresholds(spec, calibration, 100), sysctl
 
 
 def test_unless_asked_ports_and_tcp_are_as_the_calibration_has_them():
@@ -437,8 +438,8 @@ def test_drop_tail_queues_hold_1_ms_mark_nothing_and_use_tail_probes():
     queue = next(iter(port_queues.port_queues(lay_out(short), load_calibration(), 100, 1, spec).values()))
     assert queue.limit_bytes == 25_000  # as the topology has it
     spec = load_experiment("unfair-vgg19").cells[0].spec.model_copy(update={"queue": "drop-tail"})
-    routes = [host_settings.settings_document(spec, "s0", load_calibration(), dilation)["route"] for dilation in (1, 5)]
-    assert [route["10.77.0.0/16"]["rto_min_ms"] for route in routes] == [10, 50]
+    documents = [trial_settings.settings_document(spec, "s0", load_calibration(), dilation) for dilation in (1, 5)]
+    assert [each["route"]["10.77.0.0/16"]["rto_min_ms"] for each in documents] == [10, 50]
 
 
 def test_a_step_is_one_threshold_of_twenty_packets_at_least():
@@ -464,7 +465,7 @@ def test_cross_traffic_apart_from_jobs_is_for_a_rack():
 def test_the_flagships_constants_are_what_they_were():
     fair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair").spec
     calibration = load_calibration()
-    assert host_settings.settings_document(fair, "s0", calibration, 1)["transport"] == {
+    assert trial_settings.settings_document(fair, "s0", calibration, 1)["transport"] == {
         "dcqcn": {
             "T_us": 1126, "F": 2, "byte_counter_bytes": 0, "R_AI_mbps": 3.47, "R_HAI_mbps": 13.5, "R_min_mbps": 5,
             "R_max_mbps": 430, "g": 590558 / 2**24, "alpha_timer_us": 4200, "cnp_gap_us": 611,
@@ -485,12 +486,12 @@ def test_hosts_get_their_jobs_transport_and_idle_hosts_none(tmp_path):
     )
     quiet, cross = (cell.spec for cell in load_experiment(path).cells)
     names = {
-        host: host_settings.settings_document(cross, host, calibration, 1)["sysctl"]["net.ipv4.tcp_congestion_control"]
+        host: trial_settings.settings_document(cross, host, calibration, 1)["sysctl"]["net.ipv4.tcp_congestion_control"]
         for host in ("s0", "s2", "s3")
     }
     assert names == {"s0": "rb_dcqcn", "s2": "rb_dcqcn", "s3": "cubic"}  # s3 only receives: DCQCN needs both ends
-    assert host_settings.settings_document(cross, "s1", calibration, 100) == {}
-    assert host_settings.settings_document(quiet, "s3", calibration, 100) == {}
+    assert trial_settings.settings_document(cross, "s1", calibration, 100) == {}
+    assert trial_settings.settings_document(quiet, "s3", calibration, 100) == {}
 
 
 def test_a_locked_folder_is_refused_or_waited_for(tmp_path):

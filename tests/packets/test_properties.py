@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from roundabout import build_experiment
 from roundabout.models.packets import PS_PER_MS, Fabric, PlayedTrial, count_packet_hops, play_trial
-from roundabout.models.packets.fabric import frame_bytes, payload_bytes
+from roundabout.models.packets.hardware_defaults import frame_bytes, payload_bytes
 from roundabout.spec import TrialSpec
 from roundabout.spec.patterns import PATTERNS
 from tests.two_phases import two_phases

@@ -15,7 +15,7 @@ from analysis.reading.congestion.marks import marks_of_cells, per_iteration
 from roundabout import build_experiment, testbeds
 from roundabout.models.fluid import ResidualCapacity, capacities
 from roundabout.models.packets import Engine, EngineError, Fabric, UnsupportedError, open_trial, play_trial, trial
-from roundabout.models.packets.fabric import payload_bytes
+from roundabout.models.packets.hardware_defaults import payload_bytes
 from roundabout.models.packets.trial import count_packet_hops
 from roundabout.plan import make_plan, with_simulated_jobs
 from roundabout.runner.run import make_run_plan

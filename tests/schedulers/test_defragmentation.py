@@ -12,9 +12,9 @@ from hypothesis import given, settings, strategies as st
 from roundabout.models.cluster import defragmentation
 from roundabout.models.cluster.cassini import RankingRules, decide_alone, decide_with_cassini
 from roundabout.models.cluster.defragmentation import fewest_moves, limit_fragments
-from roundabout.models.cluster.migration import MigrationRule
 from roundabout.models.cluster.placement import host_tree_of
 from roundabout.models.cluster.state import Job, Request, State
+from roundabout.models.cluster.swap_rule import MigrationRule
 from tests.schedulers.clusters import cluster
 from tests.schedulers.test_with_cassini import KNOWN as BY_HAND, TREE, Offers
 

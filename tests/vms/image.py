@@ -70,11 +70,10 @@ class Image:
 
 
 def packages() -> list[str]:
-    """What the roles install on a server, with the kernel's own driver and chrony."""
-    (installs,) = (task for task in _role("base/tasks") if "vars" in task)
-    programs = next(each["names"] for each in installs["vars"]["packages_wanted"] if each["purpose"] == "hosts")
+    """Return the packages that the roles install on a server, with the kernel's own driver and chrony."""
+    base = _role("base/defaults")
     rdma = _role("nic_driver/defaults")["nic_driver_packages"]["inbox"]
-    return [*programs, *_role("base/defaults")["base_clock_packages"]["chrony"], *rdma]
+    return [*base["base_packages"], *base["base_clock_packages"]["chrony"], *rdma]
 
 
 def _role(part: str) -> Any:

@@ -15,8 +15,8 @@ from analysis.reading.cross_traffic.planned_flows import WIDTH_MS, PlannedFlows
 from analysis.render.style import JOBS, SOFT, draw_level, draw_word_key, job_colours, new_figure
 from analysis.statistics.degradation.model import hyperbolic_load
 from analysis.statistics.intervals import Array
-from analysis.studies.load_sweep import curves
-from analysis.studies.load_sweep.curves import CurveSeries
+from analysis.studies.load_sweep import degradation_figures
+from analysis.studies.load_sweep.degradation_figures import CurveSeries
 from analysis.studies.load_sweep.study import SweepResult
 from roundabout.store import Run
 
@@ -44,7 +44,7 @@ def draw_degradation(group: Mapping[str, SweepResult]) -> Figure | None:
     series = {name: CurveSeries.from_sweep(sweep) for name, sweep in group.items() if sweep.why_no_sweep is None}
     if not series:
         return None
-    result = curves.draw_degradation(series)
+    result = degradation_figures.draw_degradation(series)
     plain, hyperbolic = result.axes
     colours = job_colours(list(series))
     for name, each in series.items():
@@ -67,7 +67,7 @@ def draw_fits(groups: Groups) -> list[Figure]:
         for model, group in groups.items()
     }
     shown = [(model, group) for model, group in panels.items() if group]
-    return [curves.draw_fits(dict(shown[first : first + 2])) for first in range(0, len(shown), 2)]
+    return [degradation_figures.draw_fits(dict(shown[first : first + 2])) for first in range(0, len(shown), 2)]
 
 
 def draw_congestion(group: Mapping[str, SweepResult]) -> Figure | None:
@@ -75,7 +75,7 @@ def draw_congestion(group: Mapping[str, SweepResult]) -> Figure | None:
     found = {
         name: (CurveSeries.from_sweep(sweep), sweep.congestion) for name, sweep in group.items() if sweep.congestion
     }
-    return curves.draw_congestion(found) if found else None
+    return degradation_figures.draw_congestion(found) if found else None
 
 
 def draw_distributions(run: Run, sweeps: Sequence[SweepResult], kind: Callable[[SweepResult], str]) -> Figure | None:
@@ -87,7 +87,7 @@ def draw_distributions(run: Run, sweeps: Sequence[SweepResult], kind: Callable[[
             times_s = samples[CellId(sweep.setting), sweep.job].times_s(load_gbps)
             if len(times_s):
                 panels.setdefault(title, {}).setdefault(sweep.model, {})[kind(sweep)] = times_s
-    return curves.draw_distributions(panels) if panels else None
+    return degradation_figures.draw_distributions(panels) if panels else None
 
 
 def draw_planned_flows(load: PlannedFlows) -> Figure:
@@ -100,7 +100,7 @@ def draw_planned_flows(load: PlannedFlows) -> Figure:
     panel.plot(load.at_ms[seen], load.megabytes[seen], "o", color=FLOW, markersize=4.5, markeredgecolor="white")
     panel.set_xlim(0, EXCERPT_MS)
     panel.set_yscale("log")
-    curves.use_plain_numbers(panel.yaxis)
+    degradation_figures.use_plain_numbers(panel.yaxis)
     panel.set_xlabel("ms")
     panel.set_ylabel("flow, MB")
     draw_word_key(panel, {"flows": FLOW, "their order": ORDER, "bursts": BURST})
@@ -136,7 +136,7 @@ def _excerpt(panel: Axes, each: SendRates, link_gbps: float, colour: str) -> Non
 
 def _readings(panel: Axes, each: SendRates, edges: Array, colour: str) -> None:
     skews = []
-    for (way, gbps), line in zip(each.readings_gbps.items(), curves.STYLES, strict=False):
+    for (way, gbps), line in zip(each.readings_gbps.items(), degradation_figures.STYLES, strict=False):
         share = np.histogram(gbps, edges)[0] / len(gbps)
         panel.stairs(share, edges, color=colour, linewidth=1.4, linestyle=line)
         skews.append(f"by {way} {skewness(gbps[gbps <= edges[-1]]):+.2f}")

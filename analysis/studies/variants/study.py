@@ -13,19 +13,12 @@ from analysis.expectations.results import Result, Summary, common_fields, finite
 from analysis.quantities import CachedReading, Case, QuantityRequest, find_quantity
 from analysis.quantities._timelines import spans_of_sharing_jobs
 from analysis.quantities.time_shifts import timetable_figures
-from analysis.reading.cells import (
-    CellId,
-    CellTrials,
-    baseline_of,
-    cells_of,
-    experiment_of,
-    speedup_of_mean,
-    speedup_of_tail,
-)
+from analysis.reading.cells import CellId, CellTrials, cells_of, experiment_of
 from analysis.reading.congestion.marks_and_drops import WHAT, count_signals, counts_of_cell
 from analysis.reading.disturbance import mark_name
 from analysis.reading.flow_limits import limits_of_cells
 from analysis.reading.phase_overlap import Spans, simulate_from_spans
+from analysis.reading.speedups import baseline_of, speedup_of_mean, speedup_of_tail
 from analysis.reading.traces import spans_of_cells
 from analysis.statistics.intervals import Interval, Measured, mean_of
 from roundabout.models.cassini import lowest_score

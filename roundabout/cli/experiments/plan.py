@@ -24,7 +24,8 @@ from roundabout.cli.options import (
 )
 from roundabout.plan import Plan, PlannedTrial
 from roundabout.plan.routes import list_routes, record_routes
-from roundabout.runner.run import REPEATS, make_run_plan
+from roundabout.runner.disturbance.attempt_choice import MAX_REPEATS
+from roundabout.runner.run import make_run_plan
 from roundabout.runner.testbed import TestbedProvider
 from roundabout.spec import Experiment, TrialSpec
 from roundabout.spec.loader import load_experiment
@@ -83,7 +84,7 @@ def _describe_testbed(where: TestbedProvider, of: int) -> str:
 
 def _describe_amount(plan: Plan, where: TestbedProvider) -> str:
     """Return the number of trials and their expected duration as text."""
-    repeats = "" if where.computes else f"; what is spoilt is repeated, {REPEATS} times at most"
+    repeats = "" if where.computes else f"; what is spoilt is repeated, {MAX_REPEATS} times at most"
     trials = f"{len(plan.trials)} trial{'' if len(plan.trials) == 1 else 's'}"
     report = f", and {format_duration(plan.report_s)} for the report"
     return f"{trials}, about {format_duration(plan.expected_s)}{report}{repeats}"

@@ -18,7 +18,7 @@ from roundabout.terminal.screen import Screen
 
 if TYPE_CHECKING:
     from roundabout.testbeds.rack.provider import RackProvider
-    from roundabout.testbeds.rack.traffic import Row
+    from roundabout.testbeds.rack.rdma_class_check import Row
 
 Traffic = Annotated[
     bool, typer.Option("--traffic", help="Also send RDMA traffic to check its classes. This loads the rack's links.")

@@ -32,9 +32,9 @@ from roundabout.models.cluster.demands import (
     random_score,
     worst_excess,
 )
-from roundabout.models.cluster.migration import NO_MIGRATION, MigrationRule
 from roundabout.models.cluster.placement import host_tree_of
 from roundabout.models.cluster.state import JobKnowledge, Placements, Scheduler, State
+from roundabout.models.cluster.swap_rule import NO_MIGRATION, MigrationRule
 from roundabout.models.cluster.timetable_fit import Links, fit_timetables, mean_slowdown
 from roundabout.spec.cassini import THRESHOLD, Timetable
 from roundabout.spec.cluster import Rank

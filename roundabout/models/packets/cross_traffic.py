@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roundabout.models.packets.engine import Engine
-from roundabout.models.packets.fabric import TcpHosts
+from roundabout.models.packets.hardware_defaults import TcpHosts
 from roundabout.models.packets.network import BYTES_PER_S_OF_GBPS, Ports
 from roundabout.models.packets.structures import FLOW, PS_PER_MS, ReactionPlan, StreamPlan, TrafficResult
 from roundabout.models.packets.tcp import NAMES, connection_plan, tcp_settings

@@ -4,7 +4,7 @@
 import numpy as np
 
 from roundabout.models.packets.engine import Engine, StopCheck
-from roundabout.models.packets.fabric import Fabric, payload_bytes
+from roundabout.models.packets.hardware_defaults import Fabric, payload_bytes
 from roundabout.models.packets.jobs import AddedJob
 from roundabout.models.packets.structures import PS_PER_MS
 from roundabout.models.packets.trial import open_trial

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from roundabout.models.packets.engine import Engine, Message
-from roundabout.models.packets.fabric import TcpHosts, payload_bytes
+from roundabout.models.packets.hardware_defaults import TcpHosts, payload_bytes
 from roundabout.models.packets.network import Ports, UnsupportedError
 from roundabout.models.packets.structures import PS_PER_MS, JobNumbers
 from roundabout.models.packets.tcp import NAMES, connection_plan, tcp_settings

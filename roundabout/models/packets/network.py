@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from roundabout.core.errors import RoundaboutError
-from roundabout.models.packets.fabric import Fabric, frame_bytes, payload_bytes
+from roundabout.models.packets.hardware_defaults import Fabric, frame_bytes, payload_bytes
 from roundabout.models.packets.structures import PS_PER_US, NicPlan, PortPlan
 from roundabout.spec import TrialSpec
 from roundabout.spec.frames import AROUND_BYTES

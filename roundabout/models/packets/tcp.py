@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from roundabout.models.packets.fabric import TcpHosts
+from roundabout.models.packets.hardware_defaults import TcpHosts
 from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, CongestionPlan, TcpPlan
 from roundabout.spec import TrialSpec
 from roundabout.spec.frames import HEADER_BYTES, segment_bytes

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from roundabout.models.packets.cross_traffic import NO_LOADS, Loads, PlayedTraffic, add_cross_traffic
 from roundabout.models.packets.engine import Engine, Samples, StopCheck, StuckError
-from roundabout.models.packets.fabric import Fabric, payload_bytes
+from roundabout.models.packets.hardware_defaults import Fabric, payload_bytes
 from roundabout.models.packets.jobs import AddedJob, add_jobs
 from roundabout.models.packets.network import BYTES_PER_S_OF_GBPS, Ports, number_ports, plan_nics, plan_ports
 from roundabout.models.packets.structures import PS_PER_MS, PairResult

@@ -26,7 +26,7 @@ from roundabout.runner.tables.packets import Totals, decode, open_parquet
 from roundabout.runner.tables.rows import RecordError
 from roundabout.spec.experiment import Capture
 from roundabout.store import Attempt, Identity, Units, build_table, files, schemas
-from roundabout.store.convert import to_paper_units
+from roundabout.store.unit_conversion import to_paper_units
 
 START_TIMEOUT_S = 30  # time limit of tcpdump to listen
 FETCH_S, FETCH_S_PER_MB = 30, 1.0  # time limit of fetching its files: a constant, and seconds per MB

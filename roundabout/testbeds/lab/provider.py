@@ -24,9 +24,9 @@ from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, registry
 from roundabout.testbeds.lab import Lab, LabError
 from roundabout.testbeds.lab.calibration.calibration import Calibration, load_calibration
-from roundabout.testbeds.lab.checks import host_settings
 from roundabout.testbeds.lab.checks.doctor import examine_machine
 from roundabout.testbeds.lab.exporter_targets import lab_targets
+from roundabout.testbeds.lab.lifecycle import trial_settings
 from roundabout.testbeds.lab.lifecycle.inventory import lab_inventory
 from roundabout.testbeds.lab.network import cc_allowlist, port_queues
 from roundabout.testbeds.lab.network.layout import lay_out
@@ -100,13 +100,13 @@ class LabProvider(SshTestbedProvider):
         refuse_captures_of_rails(trial)
         calibration, dilation = self.calibration, self._transport_dilation or self.dilation
         if dilation != self.dilation:
-            host_settings.refuse_times_of_jobs(trial)
+            trial_settings.refuse_times_of_jobs(trial)
         own = {name for name, values in calibration.transports.items() if values}
         if refused := find_nic_setting(trial, own):
             raise LabError(refused, "play it with --testbed packets: a lab has no NICs")
         for host in trial.topology.hosts:
-            host_settings.settings_document(trial, host, calibration, dilation)
-        host_settings.ecn_thresholds(trial, calibration, calibration.scale / dilation)
+            trial_settings.settings_document(trial, host, calibration, dilation)
+        trial_settings.ecn_thresholds(trial, calibration, calibration.scale / dilation)
         port_queues.port_queues(lay_out(trial.topology), calibration, calibration.scale, dilation, trial)
 
     def find_warnings(self, experiment: Experiment, /) -> list[str]:
@@ -196,7 +196,7 @@ class LabProvider(SshTestbedProvider):
 
 def _early_marks(trial: TrialSpec, calibration: Calibration, bytes_scale: float) -> Iterator[str]:
     """Yield a warning for each TCP whose windows marks keep at their floor of two packets (docs/results/mltcp.md)."""
-    kmin_bytes = host_settings.ecn_thresholds(trial, calibration, bytes_scale).kmin_bytes
+    kmin_bytes = trial_settings.ecn_thresholds(trial, calibration, bytes_scale).kmin_bytes
     packets = kmin_bytes / port_queues.mtu_bytes(trial.topology, bytes_scale)
     names = (name for name, each in trial.transports.items() if each.intended_queue == "drop-tail")
     for name in names if trial.queue != "drop-tail" and trial.tcp.ecn is not False and packets <= EARLY_PACKETS else ():

@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 
 from roundabout.models.packets import Fabric, UnsupportedError
-from roundabout.models.packets.fabric import payload_bytes, roce_payload_share
+from roundabout.models.packets.hardware_defaults import payload_bytes, roce_payload_share
 from roundabout.models.packets.network import ecn_thresholds, number_ports
 from roundabout.models.packets.switches import plan_buffers
 from roundabout.models.packets.transports import transport_values

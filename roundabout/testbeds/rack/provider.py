@@ -30,8 +30,8 @@ from roundabout.testbeds.rack.examination import GLIBC, GPUDIRECT, WRITE, examin
 from roundabout.testbeds.rack.exporter_targets import server_target
 from roundabout.testbeds.rack.inventory import Inventory, check_topology, read_inventory, refuse_rails
 from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of
+from roundabout.testbeds.rack.rdma_class_check import Row, check_traffic, rdma_end
 from roundabout.testbeds.rack.stub_recorder import record_rack
-from roundabout.testbeds.rack.traffic import Row, check_traffic, rdma_end
 from roundabout.testbeds.rack.variables import deployment, playbook_variables, trial_document
 
 REBOOT_S, RETRY_S = 600, 5

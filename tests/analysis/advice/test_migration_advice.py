@@ -15,7 +15,7 @@ from analysis.advice.observed_jobs import ObservedJob
 from analysis.statistics import phases
 from analysis.statistics.phases import Estimate
 from roundabout.cli.main import main
-from roundabout.models.cluster.migration import FREE, Swap
+from roundabout.models.cluster.swap_rule import FREE, Swap
 from roundabout.spec import load_topology
 from roundabout.spec.routing import Routing
 from tests.analysis.advice import random_jobs

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from analysis.calibration.model_comparison import ModelComparison, compare_predictions, refuse_another, table
-from analysis.reading.cells import cells_of, experiment_of, first_shares, speedup
+from analysis.reading.cells import cells_of, experiment_of, first_shares
+from analysis.reading.speedups import speedup
 from analysis.render import screen
 from analysis.statistics.intervals import mean_of
 from roundabout.store import StoreError

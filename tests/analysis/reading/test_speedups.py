@@ -6,7 +6,8 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from analysis.reading.cells import CellId, CellTrials, typical_speedup
+from analysis.reading.cells import CellId, CellTrials
+from analysis.reading.speedups import typical_speedup
 
 pytestmark = pytest.mark.unit
 

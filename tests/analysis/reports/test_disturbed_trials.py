@@ -22,7 +22,7 @@ from analysis.reports.scoreboard import newest_runs
 from analysis.reports.summary import summarize_run
 from analysis.reports.testbed_comparison import cell_tables, compare_testbeds
 from analysis.studies.levels.figures import draw_times
-from analysis.studies.load_sweep.curves import CurveSeries, draw_degradation
+from analysis.studies.load_sweep.degradation_figures import CurveSeries, draw_degradation
 from roundabout.cli.runs.runs import describe_run
 from roundabout.cli.runs.status import print_status, status_of
 from roundabout.spec.expectation import Bound

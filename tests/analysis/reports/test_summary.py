@@ -10,8 +10,9 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
 from analysis.expectations.results import gain_of_possible
-from analysis.reading.cells import cells_of, first_shares, speedup
+from analysis.reading.cells import cells_of, first_shares
 from analysis.reading.data import query
+from analysis.reading.speedups import speedup
 from analysis.reports.summary import summarize_run
 from roundabout.models.fluid import fluid_limits
 

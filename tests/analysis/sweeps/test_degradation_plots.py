@@ -13,7 +13,7 @@ from analysis.statistics.degradation.congestion_point import congestion_point
 from analysis.statistics.degradation.fit import fit_model
 from analysis.statistics.degradation.model import iteration_time_s
 from analysis.statistics.degradation.sweep import Level, Sweep
-from analysis.studies.load_sweep.curves import (
+from analysis.studies.load_sweep.degradation_figures import (
     CurveSeries,
     draw_congestion,
     draw_degradation,

@@ -48,7 +48,7 @@ def text(pair):
         "extrapolated",
         "Figures 3-8 and B-5",
         "The flows that were requested of 8 Gbit/s of burst traffic: 8.00 Gbit/s in the mean",
-        "schedule<br/>held",
+        "schedule<br>held",
         "What this cannot show",
         "0123456789ab",
         "consistent: cubic",

@@ -19,7 +19,7 @@ import numpy as np
 
 from roundabout.cli.experiments.experiments import load_checked_experiment
 from roundabout.models.packets import PS_PER_MS, Fabric
-from roundabout.models.packets.fabric import payload_bytes
+from roundabout.models.packets.hardware_defaults import payload_bytes
 from roundabout.models.packets.structures import PairResult
 from roundabout.models.packets.trial import open_trial
 from roundabout.spec import TrialSpec

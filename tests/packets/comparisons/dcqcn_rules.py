@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import roundabout
-from analysis.reading.cells import CellTrials, baseline_of, cells_of, experiment_of, first_shares
+from analysis.reading.cells import CellTrials, cells_of, experiment_of, first_shares
+from analysis.reading.speedups import baseline_of
 
 CLAMPED = {"transport.clamp_target": 1}
 """SIGCOMM'15's rule, beside an experiment's present set."""

@@ -20,8 +20,8 @@ import numpy as np
 
 import roundabout
 from roundabout.models.packets import PS_PER_MS, Fabric, play_trial
-from roundabout.models.packets.fabric import payload_bytes
 from roundabout.models.packets.first_iteration import first_bandwidths
+from roundabout.models.packets.hardware_defaults import payload_bytes
 from roundabout.spec import TrialSpec
 from roundabout.spec.experiment import Cell
 from roundabout.spec.profile import ProfileScaling

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.reading.cells import CellTrials, baseline_of, cells_of
+from analysis.reading.cells import CellTrials, cells_of
 from analysis.reading.congestion.marks_and_drops import count_signals
 from analysis.reading.phase_overlap import Spans, compute_offsets
+from analysis.reading.speedups import baseline_of
 from analysis.reading.traces import shared_share_of_spans, spans_of_cells
 from analysis.statistics.intervals import Array
 from roundabout.api import open_run

@@ -41,7 +41,7 @@ class Told:
 def pose() -> None:
     """Tell the rack that the programs are on its hosts already."""
     provider.run_playbook = lambda *_: None
-    run.REPEATS = 1
+    run.MAX_REPEATS = 1
     for name, value in json.loads(os.environ.get("LEASES", "{}")).items():
         setattr(rack_lease, name, value)
 

@@ -79,7 +79,7 @@ def lab() -> Iterator[Lab]:
     name = process_name("test-rack")
     lab = Lab.create(load_topology("configuration-a"), name, verify=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("roundabout.runner.run.REPEATS", 1)
+        patch.setattr("roundabout.runner.run.MAX_REPEATS", 1)
         yield lab
     Lab.remove(name)
 
@@ -110,7 +110,7 @@ def routes_before(lab: Lab) -> dict[str, str]:
 def thesis(lab: Lab, inventory: Path, routes_before: Any, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Configurations A and B with each kind of cross traffic, all in one run."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("roundabout.runner.run.REPEATS", 0)
+        patch.setattr("roundabout.runner.run.MAX_REPEATS", 0)
         return run(inventory, THESIS, tmp_path_factory.mktemp("thesis"), Silent())
 
 

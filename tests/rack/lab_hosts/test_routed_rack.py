@@ -35,7 +35,7 @@ repetitions: 2
 
 
 def test_a_run_records_the_routes_of_its_flows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("roundabout.runner.run.REPEATS", 0)
+    monkeypatch.setattr("roundabout.runner.run.MAX_REPEATS", 0)
     topology = load_topology("leaf-spine-2x2")
     ports: dict[str, dict[str, str]] = defaultdict(dict)
     for link in topology.links:

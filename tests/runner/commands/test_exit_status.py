@@ -27,7 +27,7 @@ def on_the_fake_testbed(work, monkeypatch):
     monkeypatch.setattr(execution, "Runner", lambda *_, **__: work.runner)
     monkeypatch.setattr(execution, "undo_when_ended", lambda: None)
     monkeypatch.setattr("analysis.reports.report.write_report", lambda run: run.path / "report.html")
-    monkeypatch.setattr(runner, "REPEATS", 0)
+    monkeypatch.setattr(runner, "MAX_REPEATS", 0)
 
 
 def spoil(work, host="s1"):

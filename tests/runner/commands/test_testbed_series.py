@@ -139,7 +139,7 @@ def test_each_testbed_of_a_list_gets_the_options_that_it_knows(vgg19: Experiment
         ("packets,packets", {}, "found 'packets,packets', expected names of testbeds, each once"),
         ("packets,lap", {}, "found testbed 'lap', expected one of"),
         ("packets,", {}, "found 'packets,', expected names"),
-        ("fluid,lab", {"jobs": 2}, "found --jobs, expected none: none of fluid, lab knows it"),
+        ("fluid,lab", {"jobs": 2}, "found --jobs, expected none: none of fluid, lab has this option"),
         ("packets,rack", {}, "found no inventory"),
         ("fluid,lab", {"is_root": False}, "found lab, which needs root"),
     ],
@@ -173,7 +173,7 @@ def two_testbeds(work: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(execution, "undo_when_ended", lambda: None)
     monkeypatch.setattr(series_execution, "STATE", work.state)
     monkeypatch.setattr("analysis.reports.report.write_report", lambda run: run.path / "report.html")
-    monkeypatch.setattr(runner, "REPEATS", 0)
+    monkeypatch.setattr(runner, "MAX_REPEATS", 0)
     return work
 
 

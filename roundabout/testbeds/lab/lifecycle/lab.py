@@ -20,12 +20,12 @@ from roundabout.runner.trial.sampler import COUNTERS_MS
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.testbeds.lab.calibration.calibration import Calibration, Ecn, load_calibration
-from roundabout.testbeds.lab.checks import host_requirements, host_settings
+from roundabout.testbeds.lab.checks import host_requirements
 from roundabout.testbeds.lab.checks.fidelity import lab_fidelity
 from roundabout.testbeds.lab.ecn import bpffs, marking
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.forwarding import switch_routes
-from roundabout.testbeds.lab.lifecycle import lab_record as record, ssh
+from roundabout.testbeds.lab.lifecycle import lab_record as record, ssh, trial_settings
 from roundabout.testbeds.lab.lifecycle.locks import lock_folder
 from roundabout.testbeds.lab.network import link_measurement, network, nodes, paths, port_queues
 from roundabout.testbeds.lab.network.layout import Layout, lay_out
@@ -169,7 +169,7 @@ class Lab(Scaling):
     def fidelity(self) -> Fidelity:
         """Return the statement of fidelity: emulated, at the lab's scale."""
         calibration = self.record.calibration
-        replaced = host_settings.replaced_sets(calibration)
+        replaced = trial_settings.replaced_sets(calibration)
         return lab_fidelity(calibration, self.dilation, replaced, self.transport_dilation)
 
     @property
@@ -249,7 +249,7 @@ class Lab(Scaling):
 
     def settings_document(self, trial: TrialSpec, host: str) -> dict[str, Any]:
         """Return the input of `settings.py apply` on `host` for `trial`, in the lab's units."""
-        return host_settings.settings_document(trial, host, self.record.calibration, self.transport_dilation)
+        return trial_settings.settings_document(trial, host, self.record.calibration, self.transport_dilation)
 
     def prepare(self, trial: TrialSpec) -> None:
         """Set the queues and marking thresholds of ports for the trial and its transports, and the routes of its flows.
@@ -282,11 +282,11 @@ class Lab(Scaling):
     def _requested_queues(self, trial: TrialSpec) -> tuple[Ecn, dict[Port, port_queues.Queue]]:
         """Return the marking and queues of ports in a trial."""
         calibration = self.record.calibration
-        ecn = host_settings.ecn_thresholds(trial, calibration, self.scale / self.transport_dilation)
+        ecn = trial_settings.ecn_thresholds(trial, calibration, self.scale / self.transport_dilation)
         return ecn, port_queues.port_queues(self.layout, calibration, self.scale, self.transport_dilation, trial)
 
     def _packets_per_segment(self, trial: TrialSpec) -> int:
-        return host_settings.packets_per_segment(trial, self.record.calibration, self.scale / self.transport_dilation)
+        return trial_settings.packets_per_segment(trial, self.record.calibration, self.scale / self.transport_dilation)
 
     def echo_times(self) -> EchoTimes:
         """Return how long marks took from the ports to the devices of their senders."""

@@ -8,9 +8,9 @@
 namespace crossgen {
 
 // A summary of a load's flows.
-class Summary {
+class LoadSummary {
 public:
-  explicit Summary(const LoadHeader &header) : header_(header), classes_(header.classes.size()) {}
+  explicit LoadSummary(const LoadHeader &header) : header_(header), classes_(header.classes.size()) {}
 
   void add(const Flow &flow);
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.models.cluster import migration
+from roundabout.models.cluster import swap_rule
 from roundabout.models.cluster.cassini import RankingRules, decide_alone, decide_with_cassini
 from roundabout.models.cluster.demands import DemandFinder, worst_excess
-from roundabout.models.cluster.migration import MIN_FALL, MigrationRule, SwapSearch, swap_workers
 from roundabout.models.cluster.placement import host_tree_of
 from roundabout.models.cluster.state import Job, Request, State
+from roundabout.models.cluster.swap_rule import MIN_FALL, MigrationRule, SwapSearch, swap_workers
 from tests.schedulers.clusters import KNOWN, MODELS, cluster
 from tests.schedulers.test_with_cassini import KNOWN as BY_HAND, TREE, Offers
 
@@ -131,5 +131,5 @@ def test_a_job_that_stands_still_is_not_moved_again():
 
 def test_nobody_moves_for_less_than_the_least_fall(monkeypatch):
     state = running(CROSSING)
-    monkeypatch.setattr(migration, "MIN_FALL", 1.7)
+    monkeypatch.setattr(swap_rule, "MIN_FALL", 1.7)
     assert swap_workers(state, state.placements, BY_HAND, 1) == (state.placements, [])

@@ -18,10 +18,10 @@ from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.hosts.playbooks import Result
 from roundabout.runner.hosts.programs import Program
-from roundabout.testbeds.rack import provider as rack_provider, traffic
+from roundabout.testbeds.rack import provider as rack_provider, rdma_class_check
 from roundabout.testbeds.rack.examination import Finding
 from roundabout.testbeds.rack.inventory import LosslessClasses
-from roundabout.testbeds.rack.traffic import RdmaEnd, Row
+from roundabout.testbeds.rack.rdma_class_check import RdmaEnd, Row
 
 pytestmark = pytest.mark.unit
 
@@ -48,9 +48,9 @@ def fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ends:
         path.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
     monkeypatch.setenv("FABRIC", str(tmp_path))
-    monkeypatch.setattr(traffic, "DEVICES", str(tmp_path / "infiniband"))
-    monkeypatch.setattr(traffic, "FIRST_PORT", free_port())
-    monkeypatch.setattr(traffic, "TEST_TIMEOUT_S", 120)
+    monkeypatch.setattr(rdma_class_check, "DEVICES", str(tmp_path / "infiniband"))
+    monkeypatch.setattr(rdma_class_check, "FIRST_PORT", free_port())
+    monkeypatch.setattr(rdma_class_check, "TEST_TIMEOUT_S", 120)
 
     def build(**others: dict[str, Any]) -> list[RdmaEnd]:
         hosts, ends = {}, []
@@ -71,11 +71,11 @@ def fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ends:
 
 
 def test_a_fabric_that_is_as_it_should_be(fabric: Ends, tmp_path: Path) -> None:
-    rows = list(traffic.check_traffic(fabric(), LosslessClasses()))
+    rows = list(rdma_class_check.check_traffic(fabric(), LosslessClasses()))
     assert [(row.source, row.to) for row in rows] == [("s0", "s1"), ("s1", "s2"), ("s2", "s0"), ("s1, s2", "s0")]
     assert [row.wrong for row in rows] == [()] * 4
     assert [row.gbps for row in rows] == [90, 90, 90, 180]
-    port = traffic.FIRST_PORT
+    port = rdma_class_check.FIRST_PORT
     calls = (tmp_path / "calls").read_text().splitlines()
     assert calls[:2] == [
         f"ib_write_bw -d mlx5_1 -x 3 -p {port} --tclass=106 -D 3 -F --report_gbits --output=bandwidth",
@@ -101,24 +101,24 @@ def test_a_fabric_that_is_as_it_should_be(fabric: Ends, tmp_path: Path) -> None:
 def test_each_fault_is_named(
     fabric: Ends, count: int, fault: dict[str, dict[str, Any]], expected: dict[Any, Any]
 ) -> None:
-    rows = list(traffic.check_traffic(fabric(**fault)[:count], LosslessClasses()))
+    rows = list(rdma_class_check.check_traffic(fabric(**fault)[:count], LosslessClasses()))
     assert {(row.source, row.to): list(row.wrong) for row in rows if row.wrong} == expected
 
 
 def test_a_server_that_does_not_listen_says_why(fabric: Ends) -> None:
     with pytest.raises(RoundaboutError, match="s1: ib_write_bw: found Couldn't allocate context, expected it to"):
-        list(traffic.check_traffic(fabric(s1={"broken": True}), LosslessClasses()))
+        list(rdma_class_check.check_traffic(fabric(s1={"broken": True}), LosslessClasses()))
 
 
 def test_bytes_in_other_priorities_are_wrong_where_they_are_many() -> None:
     risen = {"tx_prio3_bytes": 1000, "tx_prio0_bytes": 6, "tx_prio7_bytes": 4}
-    assert not list(traffic.check_priorities("s0", "tx", risen, 3, 900))
-    (wrong,) = traffic.check_priorities("s0", "tx", risen | {"tx_prio7_bytes": 5}, 3, 900)
+    assert not list(rdma_class_check.check_priorities("s0", "tx", risen, 3, 900))
+    (wrong,) = rdma_class_check.check_priorities("s0", "tx", risen | {"tx_prio7_bytes": 5}, 3, 900)
     assert wrong == ("s0 tx in other priorities", "10 bytes at most", "11")
 
 
 def test_a_nic_without_the_counter_is_said_to_have_none() -> None:
-    (wrong,) = traffic.check_priorities("s0", "rx", {}, 3, 900)
+    (wrong,) = rdma_class_check.check_priorities("s0", "rx", {}, 3, 900)
     assert wrong == ("s0 rx_prio3_bytes", "900 at least", "no such counter")
 
 
@@ -133,12 +133,12 @@ def test_an_interrupted_traffic_check_leaves_no_listener(fabric: Ends, monkeypat
         while not program.has_ended and time.monotonic() < give_up:
             time.sleep(0.05)
 
-    monkeypatch.setattr(traffic.Program, "finish", wait_without_killing)
-    monkeypatch.setattr(traffic, "call", interrupted)  # which asks whether the server listens
+    monkeypatch.setattr(rdma_class_check.Program, "finish", wait_without_killing)
+    monkeypatch.setattr(rdma_class_check, "call", interrupted)  # which asks whether the server listens
     with pytest.raises(KeyboardInterrupt):
-        list(traffic.check_traffic(ends, LosslessClasses()))
+        list(rdma_class_check.check_traffic(ends, LosslessClasses()))
     with socket.socket() as probe:
-        assert probe.connect_ex((ends[1].host.address, traffic.FIRST_PORT)) != 0
+        assert probe.connect_ex((ends[1].host.address, rdma_class_check.FIRST_PORT)) != 0
 
 
 FOUND = [
@@ -150,17 +150,17 @@ FOUND = [
 @pytest.mark.parametrize("lacking", range(4))
 def test_a_missing_rdma_requirement_is_named_with_doctors_hint(fabric: Ends, lacking: int) -> None:
     host = fabric()[0].host
-    assert traffic.rdma_end(host, LocalConnection(), FOUND)[2:] == ("mlx5_0", 3)
+    assert rdma_class_check.rdma_end(host, LocalConnection(), FOUND)[2:] == ("mlx5_0", 3)
     found = [each._replace(good=number != lacking, mend="mend it") for number, each in enumerate(FOUND)]
     with pytest.raises(RoundaboutError, match=f"s0: {found[lacking].name}: ") as raised:
-        traffic.rdma_end(host, LocalConnection(), found[: lacking + 1])
+        rdma_class_check.rdma_end(host, LocalConnection(), found[: lacking + 1])
     assert raised.value.hint == "mend it"
 
 
 def test_verify_shows_a_row_a_pair_and_ends_with_1_where_any_is_wrong(
     inventory_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = [Row("s0", "s1", 90.0, ()), Row("s1", "s0", 0.0, (traffic.Difference("s1 tx", "5", "0"),))]
+    rows = [Row("s0", "s1", 90.0, ()), Row("s1", "s0", 0.0, (rdma_class_check.Difference("s1 tx", "5", "0"),))]
     leased = []
 
     def check(_ends: list[RdmaEnd], _lossless: LosslessClasses) -> list[Row]:

@@ -9,6 +9,8 @@ from roundabout.runner.testbed import Outcome
 from roundabout.store import Attempt, Run
 from roundabout.store.trial_states import DISTURBANCE, DISTURBED, state_of_record
 
+MAX_REPEATS = 2  # how often an invalid or disturbed trial is repeated
+
 Record = dict[str, Any]
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "crossgen/results/summary.hpp"
+#include "crossgen/results/load_summary.hpp"
 
 #include <iomanip>
 #include <sstream>
@@ -8,7 +8,7 @@ namespace crossgen {
 
 using nlohmann::ordered_json;
 
-void Summary::add(const Flow &flow) {
+void LoadSummary::add(const Flow &flow) {
   flows_++;
   bytes_ += flow.bytes;
   Class &own = classes_[flow.flow_class];
@@ -16,15 +16,15 @@ void Summary::add(const Flow &flow) {
   own.bytes += flow.bytes;
 }
 
-double Summary::offered_gbps() const {
+double LoadSummary::offered_gbps() const {
   return 8 * static_cast<double>(bytes_) / static_cast<double>(header_.duration_ns);
 }
 
-double Summary::mean_bytes() const {
+double LoadSummary::mean_bytes() const {
   return flows_ == 0 ? 0 : static_cast<double>(bytes_) / static_cast<double>(flows_);
 }
 
-ordered_json Summary::json() const {
+ordered_json LoadSummary::json() const {
   ordered_json by_class = ordered_json::object();
   for (std::size_t i = 0; i < classes_.size(); i++)
     by_class[header_.classes[i]] = {{"flows", classes_[i].flows}, {"bytes", classes_[i].bytes}};
@@ -39,7 +39,7 @@ ordered_json Summary::json() const {
           {"plan", header_.plan}};
 }
 
-std::string Summary::text() const {
+std::string LoadSummary::text() const {
   const ordered_json &plan = header_.plan;
   const auto has_number = [&plan](const char *key) { return plan.value(key, ordered_json()).is_number(); };
   std::ostringstream out;
