@@ -280,11 +280,11 @@ def test_the_second_of_two_runs_waits(tmp_path, file, tiny, untouched):
         with start(tmp_path, file) as second:
             line = next(each for each in second.stderr if "waiting" in each)
             second.send_signal(signal.SIGINT)
-            second.communicate(timeout=30)
+            _, stderr = second.communicate(timeout=30)
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=30)
     assert process.returncode == 143
-    assert second.returncode == 130
+    assert second.returncode == 130, stderr
     assert "waiting up to 60 min for the machine, which is leased to tiny" in line
     assert f"pid {process.pid}" in line
 
