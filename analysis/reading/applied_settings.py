@@ -17,7 +17,7 @@ class AppliedParameter(NamedTuple):
 
     transport: str
     parameter: str
-    asked: float | str | None
+    requested: float | str | None
     on_hosts: float | str
 
 
@@ -35,7 +35,7 @@ def timer_warnings(values: Sequence[AppliedParameter]) -> list[str]:
     the number of times that T elapses in a gap matters.
     """
     gaps = [float(each.on_hosts) for each in values if each.parameter == GAP]
-    timers = {float(each.on_hosts): each.asked for each in values if each.parameter == TIMER}
+    timers = {float(each.on_hosts): each.requested for each in values if each.parameter == TIMER}
     found = []
     for gap in dict.fromkeys(gaps):
         groups: dict[int, list[float]] = defaultdict(list)

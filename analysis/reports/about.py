@@ -104,9 +104,9 @@ def applied_settings(run: Run) -> Html:
     """Return a table of the transports' requested and applied parameters, with a warning for timers of equal effect."""
     values = settings.applied_parameters(run)
     timers = [
-        f"{each.transport}: T of {each.asked:g} µs is {each.on_hosts:g} µs on hosts."
+        f"{each.transport}: T of {each.requested:g} µs is {each.on_hosts:g} µs on hosts."
         for each in values
-        if each.parameter == settings.TIMER and each.asked is not None
+        if each.parameter == settings.TIMER and each.requested is not None
     ]
     reported = ((f"{each.transport} {each.parameter}", _describe_value(each)) for each in values)
     return Html("").join(
@@ -115,7 +115,7 @@ def applied_settings(run: Run) -> Html:
 
 
 def _describe_value(each: settings.AppliedParameter) -> str:
-    requested = "the testbed's own" if each.asked is None else _plain(each.asked)
+    requested = "the testbed's own" if each.requested is None else _plain(each.requested)
     return f"{requested} → {_plain(each.on_hosts)}"
 
 

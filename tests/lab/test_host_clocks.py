@@ -32,7 +32,7 @@ def clocks(lab: Lab, host: str) -> list[tuple[int, int, int]]:
     return list(zip(before, map(int, shown.split()), own(), strict=True))
 
 
-def test_a_host_has_the_clock_that_was_asked_for(topology, lab_name):
+def test_a_host_has_the_clock_that_was_requested(topology, lab_name):
     shifts = {"s0": HOUR_NS, "s1": -1_500_000_000}
     lab = Lab.create(topology, lab_name(), clock_shift_ns=shifts, verify=False)
     assert lab.capabilities() == {"priorities", "own clock"}
@@ -47,7 +47,7 @@ def test_a_host_has_the_clock_that_was_asked_for(topology, lab_name):
     assert traces(lab.name) == NOTHING
 
 
-def test_hosts_share_the_machines_clock_unless_asked(lab):
+def test_hosts_share_the_machines_clock_unless_requested(lab):
     assert lab.capabilities() == {"priorities"}
     before, shown, after = clocks(lab, "s0")[0]
     assert before <= shown <= after
@@ -82,9 +82,9 @@ def test_the_command_line_shifts_clocks_and_shows_them(lab_name):
     assert "s0 10.77.0.1 (clock +3600 s)" in roundabout("status", name).stdout
 
 
-@pytest.mark.parametrize("asked", ["s0", "s0=3600", "s0=1h", "=1s", "s0=1e3s"])
-def test_a_shift_that_is_none_is_a_mistake(asked, capsys):
-    assert main(["lab", "up", "--clock-shift", asked]) == 2
+@pytest.mark.parametrize("shift", ["s0", "s0=3600", "s0=1h", "=1s", "s0=1e3s"])
+def test_a_shift_that_is_none_is_a_mistake(shift, capsys):
+    assert main(["lab", "up", "--clock-shift", shift]) == 2
     said = capsys.readouterr().err
-    assert f"--clock-shift: found '{asked}'" in said
+    assert f"--clock-shift: found '{shift}'" in said
     assert "s0=3600s" in said

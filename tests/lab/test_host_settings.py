@@ -84,10 +84,10 @@ def test_hosts_and_ports_hold_the_planned_settings(transport: dict[str, Any], la
             pytest.fail(told)
         return
     calibration = labs.calibration
-    asked = settings_document(spec, "s0", calibration, labs.dilation)
-    settings.flatten(asked)
+    document = settings_document(spec, "s0", calibration, labs.dilation)
+    settings.flatten(document)
     declared = {each.name: each for each in DECLARED[transport["name"]].parameters}
-    planned = asked["transport"][transport["name"]]
+    planned = document["transport"][transport["name"]]
     assert planned == {name: held(declared[name], value) for name, value in planned.items()}
     ecn = ecn_thresholds(spec, calibration, calibration.scale / labs.dilation)
     assert math.floor(ecn.pmax * 65536) / 65536 == ecn.pmax

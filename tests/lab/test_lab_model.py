@@ -221,14 +221,14 @@ def test_settings_are_in_the_labs_units():
     calibration = load_calibration()
     halved = calibration.model_copy(update={"scale": 50.0})
     unfair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "unfair").spec
-    asked = trial_settings.settings_document(unfair, "s0", halved, 1)
+    document = trial_settings.settings_document(unfair, "s0", halved, 1)
     other = trial_settings.settings_document(unfair, "s1", halved, 1)
-    assert asked["sysctl"]["net.ipv4.tcp_congestion_control"] == "rb_dcqcn"
-    assert asked["link"] == {"eth0": {"gso_max_size": calibration.gso_max_bytes}}
-    assert asked["transport"]["dcqcn"]["T_us"] == round(100 * calibration.timer_scale)
+    assert document["sysctl"]["net.ipv4.tcp_congestion_control"] == "rb_dcqcn"
+    assert document["link"] == {"eth0": {"gso_max_size": calibration.gso_max_bytes}}
+    assert document["transport"]["dcqcn"]["T_us"] == round(100 * calibration.timer_scale)
     assert other["transport"]["dcqcn"]["T_us"] == round(125 * calibration.timer_scale)
-    assert asked["transport"]["dcqcn"]["R_max_mbps"] == 860  # of payload, as its port
-    assert asked["transport"]["dcqcn"]["R_AI_mbps"] == calibration.transports["dcqcn"]["R_AI_mbps"]
+    assert document["transport"]["dcqcn"]["R_max_mbps"] == 860  # of payload, as its port
+    assert document["transport"]["dcqcn"]["R_AI_mbps"] == calibration.transports["dcqcn"]["R_AI_mbps"]
 
 
 UNSCALED = ("clamp_target", "clamp_target_after_timer", "hyper_by_stage", "alpha_by_timer", "alpha_initial")
@@ -237,7 +237,7 @@ UNSCALED = ("clamp_target", "clamp_target_after_timer", "hyper_by_stage", "alpha
 def test_a_dilated_lab_stretches_published_settings_alike():
     dilated = load_calibration().for_dilation(scale=100, dilation=10)
     unfair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "unfair").spec
-    asked = trial_settings.settings_document(unfair, "s0", dilated, 10)
+    document = trial_settings.settings_document(unfair, "s0", dilated, 10)
     published = unfair.jobs["j1"].transport.published.parameters
     declared = {
         each.name: published.get(each.name, each.value) for each in registry.find_declaration("dcqcn").parameters
@@ -257,9 +257,9 @@ def test_a_dilated_lab_stretches_published_settings_alike():
         "rate_on_first_cnp_mbps": 0,
         **{name: declared[name] for name in UNSCALED},
     }
-    assert asked["transport"]["dcqcn"] == pytest.approx(expected)
+    assert document["transport"]["dcqcn"] == pytest.approx(expected)
     assert (dilated.ecn.kmin_bytes, dilated.ecn.kmax_bytes) == (8000, 16000)
-    assert asked["route"] == {"10.77.0.0/16": {"rto_min_ms": 2000}}
+    assert document["route"] == {"10.77.0.0/16": {"rto_min_ms": 2000}}
     assert "route" not in trial_settings.settings_document(unfair, "s0", load_calibration(), 1)
     at_once = unfair.model_copy(update={"tcp": Tcp(delayed_acks=False)})
     assert trial_settings.settings_document(at_once, "s0", load_calibration(), 1)["route"] == {
@@ -283,15 +283,16 @@ def test_a_transport_may_be_dilated_more_than_jobs_are(monkeypatch):
     )
     lab, alike = Lab(record), Lab(record.model_copy(update={"transport_dilation": None}))
     assert (lab.dilation, lab.bytes_on_host(100e6), lab.ms_on_host(1)) == (4, 4e6, 4)
-    asked = lab.settings_document(unfair, "s0")["transport"]["dcqcn"]
-    assert (asked["T_us"], asked["cnp_gap_us"], asked["alpha_timer_us"], asked["R_AI_mbps"]) == (1600, 64, 16, 0.05)
-    assert asked["cnp_delay_us"] == round(16 * unfair.feedback_delay.mean_us - ROUND_TRIP_US)
-    told = []
+    params = lab.settings_document(unfair, "s0")["transport"]["dcqcn"]
+    assert (params["T_us"], params["cnp_gap_us"], params["alpha_timer_us"]) == (1600, 64, 16)
+    assert params["R_AI_mbps"] == 0.05
+    assert params["cnp_delay_us"] == round(16 * unfair.feedback_delay.mean_us - ROUND_TRIP_US)
+    thresholds = []
     monkeypatch.setattr(Lab, "live_pids", lambda _: {})
     monkeypatch.setattr(port_queues, "update_queues", lambda *_: None)
-    monkeypatch.setattr(marking, "set_thresholds", lambda *given: told.extend(given))
+    monkeypatch.setattr(marking, "set_thresholds", lambda *given: thresholds.extend(given))
     lab.prepare(unfair)
-    assert (told[2], told[-1]) == (Ecn(kmin_bytes=12_800, kmax_bytes=25_600, pmax=1), 6)
+    assert (thresholds[2], thresholds[-1]) == (Ecn(kmin_bytes=12_800, kmax_bytes=25_600, pmax=1), 6)
     assert "time stretched 4 times, the transport's 16 times" in lab.fidelity.stamp
     assert any("4 times fewer cuts" in line for line in lab.fidelity.cannot)
     assert any("which stand for 27.1 kB" in line for line in lab.fidelity.cannot)
@@ -317,10 +318,10 @@ def test_a_lab_holds_cnps_back_for_what_its_round_trip_leaves_of_the_feedback_de
     spec = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "unfair").spec
     spec = spec.model_copy(update={"topology": spec.topology.with_delays(Delays(**delays))})
     calibration = load_calibration().for_dilation(scale=100, dilation=dilation)
-    asked = trial_settings.settings_document(spec, "s0", calibration, dilation)["transport"]["dcqcn"]
+    params = trial_settings.settings_document(spec, "s0", calibration, dilation)["transport"]["dcqcn"]
     assert spec.feedback_delay.mean_us == pytest.approx(9.6 + delays.get("cnp_to_cut_us", 2.5) - 2.5, abs=0.05)
     expected = max(0, spec.feedback_delay.mean_us * dilation - ROUND_TRIP_US)
-    assert asked["cnp_delay_us"] == pytest.approx(expected, abs=0.5)
+    assert params["cnp_delay_us"] == pytest.approx(expected, abs=0.5)
     assert held_us(spec.model_copy(update={"jobs": {}}), "s0", dilation) == 0
 
 
@@ -345,9 +346,9 @@ def test_gap_us_is_dilated_like_times_of_jobs_and_not_like_timers(dilation):
         update={"jobs": {n: job.model_copy(update={"transport": given}) for n, job in fair.jobs.items()}}
     )
     calibration = load_calibration() if dilation == 1 else load_calibration().for_dilation(scale=100, dilation=dilation)
-    asked = trial_settings.settings_document(spec, "s0", calibration, dilation)["transport"]["mltcp_dcqcn"]
-    assert asked["gap_us"] == 100_000 * dilation
-    assert asked["T_us"] == round(125 * calibration.timer_scale)
+    params = trial_settings.settings_document(spec, "s0", calibration, dilation)["transport"]["mltcp_dcqcn"]
+    assert params["gap_us"] == 100_000 * dilation
+    assert params["T_us"] == round(125 * calibration.timer_scale)
     assert calibration.timer_scale != 1
 
 
@@ -359,17 +360,17 @@ def test_uncalibrated_parameters_come_from_the_published_set():
     jobs = {name: job.model_copy(update={"transport": transport}) for name, job in fair.jobs.items()}
     spec, calibration = fair.model_copy(update={"jobs": jobs}), load_calibration()
 
-    asked = trial_settings.settings_document(spec, "s0", calibration, 1)["transport"]["dcqcn"]
-    assert asked["T_us"] == round(55 * calibration.timer_scale)
-    assert asked["R_AI_mbps"] == calibration.transports["dcqcn"]["R_AI_mbps"]
-    assert asked["F"] == 7
+    params = trial_settings.settings_document(spec, "s0", calibration, 1)["transport"]["dcqcn"]
+    assert params["T_us"] == round(55 * calibration.timer_scale)
+    assert params["R_AI_mbps"] == calibration.transports["dcqcn"]["R_AI_mbps"]
+    assert params["F"] == 7
     assert "R_AI_mbps" in trial_settings.replaced_sets(calibration)[0]
 
     assert trial_settings.ecn_thresholds(spec, calibration, 100) == calibration.ecn
 
     own = calibration.for_dilation(100, 10)
-    asked = trial_settings.settings_document(spec, "s0", own, 10)["transport"]["dcqcn"]
-    assert (asked["T_us"], asked["R_AI_mbps"], asked["cnp_gap_us"]) == (550, 0.4, 500)
+    params = trial_settings.settings_document(spec, "s0", own, 10)["transport"]["dcqcn"]
+    assert (params["T_us"], params["R_AI_mbps"], params["cnp_gap_us"]) == (550, 0.4, 500)
     assert trial_settings.replaced_sets(own) == ()
     assert trial_settings.ecn_thresholds(spec, own, 0.5) == Ecn(kmin_bytes=10, kmax_bytes=18, pmax=1)
     unnamed = {name: job.model_copy(update={"transport": Transport(name="dcqcn")}) for name, job in fair.jobs.items()}
@@ -394,10 +395,10 @@ def test_tcp_settings_of_an_experiment_reach_tcp_hosts_only():
         str(cell.levels["cause"]): trial_settings.settings_document(cell.spec, "s2", calibration, 1)["sysctl"]
         for cell in load_experiment("bursts-resnet").cells
     }
-    asked = {
+    by_cause = {
         cause: (sysctl["net.ipv4.tcp_ecn"], sysctl["net.ipv4.tcp_early_retrans"]) for cause, sysctl in causes.items()
     }
-    assert (asked["as-printed"], asked["no-ecn"], asked["drops-2500kb"]) == ((1, 0), (0, 0), (0, 3))
+    assert (by_cause["as-printed"], by_cause["no-ecn"], by_cause["drops-2500kb"]) == ((1, 0), (0, 0), (0, 3))
     unfair = load_experiment("unfair-vgg19").cells[0].spec.model_copy(update={"tcp": Tcp(ecn=False)})
     rdma = trial_settings.settings_document(unfair, "s0", calibration, 1)["sysctl"]
     assert rdma["net.ipv4.tcp_ecn"] == 1  # what stands for RDMA lives on marks
@@ -418,7 +419,7 @@ def asking(**changed):
     return {**next(iter(queues.values())).fifos}, trial_settings.ecn_thresholds(spec, calibration, 100), sysctl
 
 
-def test_unless_asked_ports_and_tcp_are_as_the_calibration_has_them():
+def test_without_settings_ports_and_tcp_are_as_the_calibration_has_them():
     fifos, ecn, sysctl = asking()
     assert fifos == {0x10003: 1 << 20, 0x10002: load_calibration().queue_bytes.lossless}
     assert ecn == load_calibration().ecn

@@ -31,7 +31,7 @@ Ends = Callable[..., list[RdmaEnd]]
 
 
 def free_port() -> int:
-    """The first of a few that nobody listens on, most likely."""
+    """The first of a few on which no program listens, most likely."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

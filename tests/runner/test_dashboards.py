@@ -90,7 +90,7 @@ def test_prometheus_ends_with_the_controller(tmp_path: Path, number: signal.Sign
         wait_for(lambda: answers(url), TIMEOUT_S, what="the controller answers", every_s=0.5)
         process.send_signal(number)
         assert process.wait(TIMEOUT_S) == status
-    wait_for(lambda: not listeners(url), TIMEOUT_S, what="nobody listens any more", every_s=0.5)
+    wait_for(lambda: not listeners(url), TIMEOUT_S, what="no program listens", every_s=0.5)
 
 
 def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:

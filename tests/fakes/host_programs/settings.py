@@ -17,18 +17,18 @@ if command == "restore":
         os.remove(path)
     sys.exit()
 
-asked = sys.stdin.read()
+requested = sys.stdin.read()
 if command == "apply":
     with open(path, "w") as file:
-        file.write(asked)
+        file.write(requested)
 with open(path) as file:
     now = file.read()
 differs = "[]"
-if (command == "read" and fault("drift")) or now != asked:
+if (command == "read" and fault("drift")) or now != requested:
     import json  # takes longer than the rest of the program
 
-    found, expected = json.loads(now), json.loads(asked)
-    if now == asked:
+    found, expected = json.loads(now), json.loads(requested)
+    if now == requested:
         found["sysctl"]["net.ipv4.tcp_ecn"] = 0
         now = json.dumps(found)
         with open(path, "w") as file:

@@ -165,7 +165,7 @@ gpudirect() {
     control=$("${setpci:-:}" -s "$each" ECAP_ACS+6.w 2> /dev/null < /dev/null)
     [ $((0x0${control} & 0x1c)) = 0 ] || redirecting="$redirecting $each"
   done
-  if [ -z "$setpci" ]; then say "GPUDirect ACS" no "no setpci to ask it" "apt-get install pciutils"
+  if [ -z "$setpci" ]; then say "GPUDirect ACS" no "setpci not found" "apt-get install pciutils"
   elif [ "$redirecting" ]; then say "GPUDirect ACS" no "redirects at$redirecting" \
     "off in the BIOS, or \`setpci -s BRIDGE ECAP_ACS+6.w=0\` after each boot"
   else say "GPUDirect ACS" yes "no bridge between redirects" ""; fi
