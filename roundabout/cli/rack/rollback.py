@@ -37,9 +37,7 @@ def show_exceptions(reports: playbooks.Reports) -> None:
     reported = plain_table("host", "setting", "what became of it")
     for host, report in reports.items():
         for each in report.get("overridden", []):
-            reported.add_row(
-                host, Text(each["setting"]), Text(f"restored; it had become {each['found']}")
-            )
+            reported.add_row(host, Text(each["setting"]), Text(f"restored; it had become {each['found']}"))
         for each in report.get("skipped", []):
             reported.add_row(host, Text(each["setting"]), Text(f"nothing to restore: {each['reason']}"))
         for each in report.get("not_restored", []):
