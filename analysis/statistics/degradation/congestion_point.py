@@ -13,7 +13,7 @@ cross. Here, on the logarithmic axis of the chapter's figures:
 - the congestion point is the level nearest in load to the crossing, with its mean iteration time.
 
 Salamy states neither the axis, nor how far a level may lie off the line, nor how flat the line must be. `BEND` and
-`NEARLY_FLAT` are ours; docs/results/degradation.md says what they affect.
+`NEARLY_FLAT` are ours; docs/results/salamy-link.md says what they affect.
 """
 
 from dataclasses import dataclass
