@@ -195,7 +195,7 @@ class LabProvider(SshTestbedProvider):
 
 
 def _early_marks(trial: TrialSpec, calibration: Calibration, bytes_scale: float) -> Iterator[str]:
-    """Yield a warning for each TCP whose windows marks keep at their floor of two packets (docs/results/mltcp-packets.md)."""
+    """Yield a warning for each TCP whose windows marks keep at two packets (docs/results/mltcp-packets.md)."""
     kmin_bytes = trial_settings.ecn_thresholds(trial, calibration, bytes_scale).kmin_bytes
     packets = kmin_bytes / port_queues.mtu_bytes(trial.topology, bytes_scale)
     names = (name for name, each in trial.transports.items() if each.intended_queue == "drop-tail")
