@@ -47,7 +47,7 @@ def render_page(check: Check) -> str:
         *map(page.paragraph, check.notes()),
         page.named_values("What names mean", [(name, f" {about}") for name, about in check.meanings()]),
         page.list_html("Measured in:", check.runs),
-        *([page.fill_template("fidelity", fidelity=fidelity)] if fidelity else []),
+        *([page.render_part("fidelity", fidelity=fidelity)] if fidelity else []),
     ]
     return page.render_document(check.title, page.concatenate(parts))
 
