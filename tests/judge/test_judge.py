@@ -12,7 +12,7 @@ import pytest
 from analysis.expectations.judge_metrics import job_figures
 from analysis.render import screen
 from roundabout.checks import report
-from roundabout.checks.check import Verdict, select_parts
+from roundabout.checks.check import Verdict
 from roundabout.checks.judge import experiment
 from roundabout.checks.judge.figures import (
     NAMES,
@@ -112,13 +112,6 @@ def test_conditions_hold_or_not() -> None:
     for text, holds in {"jain_8 < 0.9": True, "jain_8 >= 0.8": True, "jain_8>0.8": False, "jain_2 < 0": True}.items():
         condition = parse_measured_condition(text, SCENES)
         assert failed_conditions([condition], {"jain_8": 0.8, "jain_2": None}) == [condition] * holds
-
-
-def test_scenes_are_chosen_by_name() -> None:
-    assert select_parts(["marks", "alone"], SCENES) == ("alone", "marks")
-    assert select_parts([], SCENES) == SCENES
-    with pytest.raises(UsageError, match="found 'mark', expected some of alone"):
-        select_parts(["mark"], SCENES)
 
 
 GOOD: Figures = {"gbps": 9.9, "cpu_us": 2.2, "jain_8": 0.99, "queue_marks_ms": 0.6, "use_marks": 0.97}
