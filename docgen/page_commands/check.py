@@ -21,11 +21,12 @@ from typer.exceptions import TyperException
 
 from analysis.reports.guard import parse_rule
 from docgen.page_commands.lines import CommandLine, find_commands
+from roundabout.checks.check import select_parts
+from roundabout.checks.judge.figures import SCENES, parse_measured_condition
 from roundabout.cli.main import COMMANDS, import_command, main
 from roundabout.cli.options import chosen_length, collect_overrides
 from roundabout.core.errors import RoundaboutError
 from roundabout.core.paths import ROOT
-from roundabout.judge.figures import parse_measured_condition, select_scenes
 from roundabout.spec.assembly.library import CATALOG, PROFILES, TOPOLOGIES, Library
 from roundabout.spec.loader import load_experiment
 from roundabout.spec.transports.identification import identification_names
@@ -224,7 +225,7 @@ def _check_conditions(command: str, values: dict[str, Any]) -> None:
     """Check the rules of `compare --fail-if`, and the conditions of `judge --fail-if`."""
     for condition in _chosen(values, "fail_if"):
         if command == "judge":
-            parse_measured_condition(condition, select_scenes(_chosen(values, "only")))
+            parse_measured_condition(condition, select_parts(_chosen(values, "only"), SCENES))
         else:
             parse_rule(condition)
 

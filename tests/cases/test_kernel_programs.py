@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from roundabout.checks.judge import kernel_requirements
+from roundabout.checks.judge.kernel_requirements import check_kernels
 from roundabout.cli.main import main
 from roundabout.core import bpf
 from roundabout.core.errors import UsageError
-from roundabout.judge import kernel_requirements
-from roundabout.judge.kernel_requirements import check_kernels
 from roundabout.testbeds.lab.checks.doctor import examine_bpf
 
 pytestmark = pytest.mark.unit

@@ -15,11 +15,11 @@ from typing import Any, NoReturn
 
 import pytest
 
+from roundabout.checks.judge import run
 from roundabout.cli.main import COMMANDS, import_command, main
 from roundabout.cli.models import profile
 from roundabout.cli.runs import resume, run as run_command, watch
 from roundabout.core.errors import RoundaboutError
-from roundabout.judge import run
 from roundabout.runner.machine import machine_lease
 from roundabout.testbeds.lab import Lab
 from tests.analysis.computed_run import compute

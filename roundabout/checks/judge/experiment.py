@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from roundabout.judge.figures import JOBS, Scene
+from roundabout.checks.judge.figures import JOBS, Scene
 from roundabout.store.files import write_text
 
 PEERS = ("cubic", "dctcp", "dcqcn")

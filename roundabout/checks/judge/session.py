@@ -7,12 +7,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from roundabout.checks.judge import programs
+from roundabout.checks.judge.figures import LINK, PAIR, QUANTITIES, Figures, Scene
+from roundabout.checks.judge.measurement import link, pair
+from roundabout.checks.judge.measurement.iperf_flows import StuckError
+from roundabout.checks.judge.measurement.link import SharedLink
 from roundabout.core.errors import RoundaboutError
-from roundabout.judge import programs
-from roundabout.judge.figures import LINK, PAIR, QUANTITIES, Figures, Scene
-from roundabout.judge.measurement import link, pair
-from roundabout.judge.measurement.iperf_flows import StuckError
-from roundabout.judge.measurement.link import SharedLink
 from roundabout.runner.machine.journal import Journal
 from roundabout.runner.run import Runner
 from roundabout.spec.experiment import TrialSpec

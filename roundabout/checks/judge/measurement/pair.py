@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from roundabout.judge import programs
-from roundabout.judge.measurement.iperf_flows import WARM_UP_S, StuckError, send_flows
-from roundabout.judge.measurement.sandbox import NetnsHost, transport_arguments, unshaped_pair
+from roundabout.checks.judge import programs
+from roundabout.checks.judge.measurement.iperf_flows import WARM_UP_S, StuckError, send_flows
+from roundabout.checks.judge.measurement.sandbox import NetnsHost, transport_arguments, unshaped_pair
 from roundabout.runner.transports import TOOL
 from roundabout.spec.transports import Transport
 

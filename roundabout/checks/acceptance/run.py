@@ -1,23 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Execution of `roundabout acceptance`, from the request to the page."""
 
-import json
 import os
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
-from rich.text import Text
-
 from analysis.expectations import acceptance_metrics as analysis
-from analysis.render import screen
-from roundabout.acceptance import experiments, report, verdicts
-from roundabout.acceptance.acceptance import Acceptance, Part
-from roundabout.acceptance.limits import Limits, read_limits
-from roundabout.acceptance.verdicts import Verdict
+from roundabout.checks.acceptance import experiments, verdicts
+from roundabout.checks.acceptance.acceptance import Acceptance, Part
+from roundabout.checks.acceptance.limits import read_limits
+from roundabout.checks.check import FailedError, Verdict
+from roundabout.checks.report import report
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.core.verdict_words import NOT_MEASURED
 from roundabout.runner.hosts.playbooks import ProvisionError
@@ -29,23 +24,16 @@ from roundabout.spec.errors import suggest
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, registry
 from roundabout.store import Run, new_run_id
-from roundabout.store.files import make_directory, return_tree_to_caller, write_json, write_text
 from roundabout.terminal import execution
 from roundabout.terminal.playbook import find_drift, run as run_playbook
 from roundabout.terminal.run_progress import show_progress
-from roundabout.terminal.screen import Screen, show_paths
+from roundabout.terminal.screen import Screen
 from roundabout.testbeds import undo
 from roundabout.testbeds.rack.provider import RackProvider
 from roundabout.testbeds.rack.rdma_class_check import NoRdmaError, Row
 
 SHOWN = 5
 FLOWING: tuple[Part, ...] = ("links", "job")
-
-
-class FailedError(RoundaboutError):
-    """Error for a fabric that fails the test. The exit code is 3."""
-
-    exit_code = 3
 
 
 class NoFlowNeededError(RoundaboutError):
@@ -69,17 +57,14 @@ def accept(request: AcceptanceRequest, *, as_json: bool) -> None:
     """Test a fabric, and store and show the result. Raises FailedError if the fabric fails."""
     execution.undo_when_ended()
     console = Screen(stderr=as_json)
-    topology, limits, transport = (
-        load_topology(request.topology),
-        read_limits(request.limits),
-        _transport(request.transport),
-    )
+    topology, limits = load_topology(request.topology), read_limits(request.limits)
+    transport = _transport(request.transport)
     if not experiments.shared_links(topology):
         raise UsageError(f"topology {topology.name}: found no link where two pairs of hosts meet alone, expected one")
     provider = execution.requested_provider(request.testbed, request.inventory)
     if not isinstance(provider, SshTestbedProvider):
         raise UsageError(f"found testbed {provider.where['testbed']}, expected one whose hosts send packets")
-    found = Acceptance(topology.name, dict(provider.where))
+    found = Acceptance(topology=topology.name, where=dict(provider.where), limits=limits)
     with show_progress(console) as observer:
         if request.inventory:
             observer.step("reading settings back")
@@ -87,13 +72,9 @@ def accept(request: AcceptanceRequest, *, as_json: bool) -> None:
         if isinstance(provider, RackProvider) and not found.failures:
             observer.step("letting RDMA's packets show where they ride")
             found.parts["rdma"] = rdma_verdicts(partial(provider.check_traffic, f"acceptance-{os.getpid()}"))
-        fabric = FabricTest(topology, transport, limits, None if request.inventory else experiments.OWN_DSCP)
+        fabric = FabricTest(topology, transport, None if request.inventory else experiments.OWN_DSCP)
         measure(fabric, request.parts, found, Runner(provider, observer, undo), request.runs)
-    path = _store_result(found, limits, request.runs)
-    _show(found, path, console)
-    if as_json:
-        json.dump(found.record(limits), sys.stdout, indent=2)
-        print()
+    report(found, request.runs / "acceptance" / new_run_id(), console, as_json=as_json)
     if found.failures:
         reported = [f"{each.of}: {each.name}: found {each.found}, expected {each.expected}" for each in found.failures]
         raise FailedError("the fabric does not pass", "\n".join(reported[:SHOWN]))
@@ -108,11 +89,10 @@ def _transport(name: str) -> Transport:
 
 @dataclass(frozen=True)
 class FabricTest:
-    """A fabric under test: topology, transport and limits. `dscp` is None if the inventory defines it."""
+    """A fabric under test: topology and transport. `dscp` is None if the inventory defines it."""
 
     topology: Topology
     transport: Transport
-    limits: Limits
     dscp: int | None
 
     def experiment(self, part: Part) -> Experiment:
@@ -145,7 +125,7 @@ def _check_before_flows(fabric: FabricTest, found: Acceptance, testbed: Testbed,
     assert isinstance(testbed, SshTestbed)
     found.fidelity, seen = testbed.fidelity, testbed.survey()
     found.dscp = fabric.dscp or seen.dscp
-    found.parts["paths"] = verdicts.survey_verdicts(fabric.topology, seen, fabric.limits)
+    found.parts["paths"] = verdicts.survey_verdicts(fabric.topology, seen, found.limits)
     if found.failures or not flows:
         raise NoFlowNeededError("no flow need be sent")
 
@@ -185,28 +165,12 @@ def _links(fabric: FabricTest, found: Acceptance, run: Run) -> list[Verdict]:
     figures = {variant: each._asdict() for variant, each in met.items()}
     return [
         *verdicts.trial_verdicts(run.trials()),
-        *verdicts.link_verdicts(links, figures, fabric.limits),
-        *verdicts.retransmission_verdicts(fabric.topology, analysis.retransmissions(run), fabric.limits),
-        *verdicts.class_verdicts(fabric.topology, analysis.dscp_counts(run), found.dscp, fabric.limits),
+        *verdicts.link_verdicts(links, figures, found.limits),
+        *verdicts.retransmission_verdicts(fabric.topology, analysis.retransmissions(run), found.limits),
+        *verdicts.class_verdicts(fabric.topology, analysis.dscp_counts(run), found.dscp, found.limits),
     ]
 
 
-def _job(fabric: FabricTest, _: Acceptance, run: Run) -> list[Verdict]:
+def _job(_: FabricTest, found: Acceptance, run: Run) -> list[Verdict]:
     slowdowns = analysis.slowdowns(run, experiments.STANDARD, experiments.IDLE)
-    return [*verdicts.trial_verdicts(run.trials()), *verdicts.job_verdicts(slowdowns, fabric.limits)]
-
-
-def _store_result(found: Acceptance, limits: Limits, runs: Path) -> Path:
-    path = runs / "acceptance" / new_run_id()
-    make_directory(path)
-    write_json(path / "acceptance.json", found.record(limits))
-    write_text(path / "report.html", report.render_page(found))
-    return_tree_to_caller(path)
-    return path
-
-
-def _show(found: Acceptance, path: Path, console: Console) -> None:
-    for table in report.tables(found, only_failed=True):
-        console.print(screen.table_renderable(table))
-    console.print(Text(report.summarize_outcome(found), style="bold"))
-    show_paths(console, path / "report.html", path / "acceptance.json")
+    return [*verdicts.trial_verdicts(run.trials()), *verdicts.job_verdicts(slowdowns, found.limits)]

@@ -9,8 +9,8 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 
-from roundabout.judge.measurement.iperf_flows import StuckError
-from roundabout.judge.measurement.sandbox import NetnsHost
+from roundabout.checks.judge.measurement.iperf_flows import StuckError
+from roundabout.checks.judge.measurement.sandbox import NetnsHost
 from roundabout.testbeds.lab.network.namespaces import run_inside
 
 CONNECT_TIMEOUT_S, TRANSFER_TIMEOUT_S = 5.0, 30.0

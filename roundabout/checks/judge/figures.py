@@ -25,6 +25,11 @@ class Quantity(NamedTuple):
     about: str
 
 
+ANSWERS: dict[Scene, str] = {
+    "marks": "one flow whose packets are marked beyond half a millisecond",
+    "loss": "one flow in a queue of five milliseconds that drops",
+}
+AFTER_CUT = "over the window before the cut; blank if there were fewer than two cuts"
 QUANTITIES = (
     Quantity("gbps", "alone", "Gbit/s", ".2f", "rate that only this machine limits; not scaled"),
     Quantity("throughput", "alone", "over\ncubic's", ".3f", "rate of that flow over cubic's"),
@@ -47,29 +52,17 @@ QUANTITIES = (
             ),
         )
     ),
-    Quantity(
-        "use_marks", "marks", "use of\nthe link", ".3f", "one flow whose packets are marked beyond half a millisecond"
+    *(
+        quantity
+        for scene, flow in ANSWERS.items()
+        for quantity in (
+            Quantity(f"use_{scene}", scene, "use of\nthe link", ".3f", flow),
+            Quantity(f"dip_{scene}", scene, "slowest\nover mean", ".2f", "the slowest of ten tenths of a second"),
+            Quantity(f"window_{scene}", scene, "window\nafter cut", ".2f", AFTER_CUT),
+            Quantity(f"queue_{scene}_ms", scene, "round\ntrip, ms", ".2f", "includes the queue that the flow leaves"),
+        )
     ),
-    Quantity("dip_marks", "marks", "slowest\nover mean", ".2f", "the slowest of ten tenths of a second"),
-    Quantity(
-        "window_marks",
-        "marks",
-        "window\nafter cut",
-        ".2f",
-        "over the window before the cut; blank if there were fewer than two cuts",
-    ),
-    Quantity("queue_marks_ms", "marks", "round\ntrip, ms", ".2f", "includes the queue that the flow leaves"),
     Quantity("marked", "marks", "packets\nmarked", ".3f", "as a share"),
-    Quantity("use_loss", "loss", "use of\nthe link", ".3f", "one flow in a queue of five milliseconds that drops"),
-    Quantity("dip_loss", "loss", "slowest\nover mean", ".2f", "the slowest of ten tenths of a second"),
-    Quantity(
-        "window_loss",
-        "loss",
-        "window\nafter cut",
-        ".2f",
-        "over the window before the cut; blank if there were fewer than two cuts",
-    ),
-    Quantity("queue_loss_ms", "loss", "round\ntrip, ms", ".2f", "includes the queue that the flow leaves"),
     Quantity("lost", "loss", "sent\nagain", ".4f", "as a share of segments"),
     Quantity(
         "incast",
@@ -90,14 +83,6 @@ QUANTITIES = (
     ),
 )
 NAMES = tuple(each.name for each in QUANTITIES)
-
-
-def select_scenes(requested: Iterable[str]) -> tuple[Scene, ...]:
-    """Return the requested scenes in order, or all scenes without a request. Raises UsageError for an unknown scene."""
-    wanted = set(requested) or set(SCENES)
-    if strange := wanted - set(SCENES):
-        raise UsageError(f"--only: found {min(strange)!r}, expected some of {', '.join(SCENES)}")
-    return tuple(scene for scene in SCENES if scene in wanted)
 
 
 def parse_measured_condition(text: str, scenes: Sequence[Scene]) -> Condition:

@@ -1,26 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Execution of `roundabout judge FILE.bpf.c`, from the program to the page."""
 
-import json
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-from rich.text import Text
-
 from analysis.expectations import judge_metrics as analysis
-from analysis.render import screen
 from analysis.reports.report import write_report
 from analysis.reports.summary import summarize_run
+from roundabout.checks.check import FailedError, Verdict
+from roundabout.checks.judge import experiment
+from roundabout.checks.judge.figures import JOBS, Scene, add_ratios_to_cubic, failed_conditions
+from roundabout.checks.judge.judgement import PROGRAM, Judgement
+from roundabout.checks.judge.kernel_requirements import RUNNING, check_kernels
+from roundabout.checks.judge.session import RefusedError, Session
+from roundabout.checks.judge.verdicts import verdicts
+from roundabout.checks.report import report
 from roundabout.core.errors import RoundaboutError
-from roundabout.judge import experiment, report
-from roundabout.judge.figures import JOBS, Scene, add_ratios_to_cubic, failed_conditions
-from roundabout.judge.judgement import VERDICT_WORDS, Judgement
-from roundabout.judge.kernel_requirements import RUNNING, check_kernels
-from roundabout.judge.session import RefusedError, Session
 from roundabout.runner.observer import Observer
 from roundabout.runner.run import Runner
 from roundabout.runner.transports import build_transport
@@ -28,21 +25,15 @@ from roundabout.spec import Experiment, load_experiment
 from roundabout.spec.condition import Condition
 from roundabout.spec.transports import registry
 from roundabout.store import Run, new_run_id, scratch
-from roundabout.store.files import make_directory, return_tree_to_caller, write_json, write_text
+from roundabout.store.files import make_directory, return_tree_to_caller
 from roundabout.terminal.execution import undo_when_ended
 from roundabout.terminal.run_progress import show_progress
-from roundabout.terminal.screen import Screen, show_paths
+from roundabout.terminal.screen import Screen
 from roundabout.terminal.validity import check_measured
 from roundabout.testbeds import undo
 from roundabout.testbeds.lab.provider import LabProvider
 
 ITERATIONS = 40
-
-
-class FailedError(RoundaboutError):
-    """Error for a condition of `--fail-if` that is met. The exit code is 3."""
-
-    exit_code = 3
 
 
 @dataclass(frozen=True)
@@ -71,25 +62,22 @@ def judge(request: JudgeRequest, *, as_json: bool) -> None:
         jobs = load_experiment(_write_experiment(request, name, folder))
     path = make_directory(request.runs / "judge" / new_run_id())
     written = _write_experiment(request, name, path)
-    found = Judgement(name, str(request.program), f"Linux {os.uname().release}")
+    found = Judgement(name=name, program=str(request.program), system=f"Linux {os.uname().release}")
     refused = None
     try:
         with show_progress(console) as observer:
             _measure(request, found, jobs, written, observer)
     except RefusedError as error:
         found.refused, refused = "\n".join(filter(None, (error.message, error.hint))), error
-    _store_result(found, path)
-    _show(found, path, console)
-    if as_json:
-        json.dump(found.record(), sys.stdout, indent=2)
-        print()
+    found.parts = verdicts_by_part(found)
+    report(found, path, console, as_json=as_json)
     if refused:
         raise refused
     if failed := failed_conditions(request.conditions, found.figures[name]):
         described = ", ".join(f"{each} (found {found.figures[name].get(each.quantity)})" for each in failed)
         raise FailedError(f"{name}: {described}")
-    if found.run:
-        check_measured(Run(Path(found.run)))
+    for run in found.runs:
+        check_measured(Run(Path(run)))
 
 
 def _resolve_source(request: JudgeRequest) -> Path:
@@ -127,7 +115,7 @@ def _measure(request: JudgeRequest, found: Judgement, jobs: Experiment, written:
 
 def _add_jobs(found: Judgement, run: Run, scenes: Sequence[Scene]) -> None:
     """Add the figures of training jobs."""
-    found.run = str(run.path)
+    found.runs = [str(run.path)]
     found.invalid = [f"{each['variant']}: {each['reason']}" for each in run.trials() if not each["valid"]]
     reported = analysis.job_figures(run)
     for scene in scenes:
@@ -136,15 +124,10 @@ def _add_jobs(found: Judgement, run: Run, scenes: Sequence[Scene]) -> None:
             figures |= {f"{scene.replace('-', '_')}_{what}": value for what, value in of_trial.items()}
 
 
-def _store_result(found: Judgement, path: Path) -> None:
-    write_json(path / "judgement.json", found.record())
-    write_text(path / "report.html", report.render_page(found))
-    return_tree_to_caller(path)
-
-
-def _show(found: Judgement, path: Path, console: Console) -> None:
-    for table in (*report.figure_tables(found), *report.requirements_tables(found), report.verdict_table(found)):
-        console.print(screen.table_renderable(table))
-    console.print(Text(report.describe_requirements(found), style="dim"))
-    console.print(Text(VERDICT_WORDS, style="dim"))
-    show_paths(console, path / "report.html", path / "judgement.json")
+def verdicts_by_part(found: Judgement) -> dict[str, list[Verdict]]:
+    """Return the verdicts on the program and, if it was accepted, on its figures."""
+    if found.refused:
+        return {PROGRAM: [Verdict(found.name, "verifier", "refused: nothing else was measured", "accepted", "fail")]}
+    accepted = Verdict(found.name, "verifier", "accepted", "accepted", "pass")
+    peers = {name: each for name, each in found.figures.items() if name != found.name}
+    return {PROGRAM: [accepted], **verdicts(found.figures[found.name], peers)}

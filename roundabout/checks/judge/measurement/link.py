@@ -10,10 +10,10 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from roundabout.judge.figures import Figures, Scene
-from roundabout.judge.measurement.incast import measure_incast
-from roundabout.judge.measurement.iperf_flows import FlowResults, send_flows
-from roundabout.judge.measurement.sandbox import NetnsHost
+from roundabout.checks.judge.figures import Figures, Scene
+from roundabout.checks.judge.measurement.incast import measure_incast
+from roundabout.checks.judge.measurement.iperf_flows import FlowResults, send_flows
+from roundabout.checks.judge.measurement.sandbox import NetnsHost
 from roundabout.runner.transports import TOOL
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology

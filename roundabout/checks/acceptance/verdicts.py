@@ -2,45 +2,25 @@
 """Comparison of a fabric's figures with limits. Each verdict names the link or host."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 
-from roundabout.acceptance.fault_localization import Pair, find_suspects, name_directed_link, name_link
-from roundabout.acceptance.limits import Limits
-from roundabout.core.verdict_words import NOT_MEASURED, Word, pass_or_fail
+from roundabout.checks.acceptance.limits import Limits
+from roundabout.checks.check import Measured, Verdict, compare
 from roundabout.runner.session.connectivity_check import ConnectivityReport
 from roundabout.spec.topology import Hop, Topology
 
-Interval = tuple[float, float]
-Measured = tuple[float, Interval | None]
+Pair = tuple[str, str]
+"""A path's hosts: sender and receiver."""
 ALL = "all hosts"
 FEW = 0.2
-MAY_BE_SILENT = ("drops", "pauses")  # figures that may be missing, on unsampled switches or without PFC
-
-
-class Verdict(NamedTuple):
-    """A found value and its expectation. `of` names the link or host. `verdict` is None without an expectation."""
-
-    of: str
-    name: str
-    found: str
-    expected: str
-    verdict: Word | None
+MAY_BE_MISSING = ("drops", "pauses")  # on unsampled switches or without PFC
 
 
 def judge_figure(of: str, name: str, measured: Measured | None, limits: Limits) -> Verdict:
-    """Compare a figure with its limits. A figure with an interval fails if the whole interval is beyond a limit."""
+    """Compare a figure with the limits of its name."""
     least, most = (getattr(limits, f"{bound}_{name}", None) for bound in ("least", "most"))
-    bounds = (("least", least), ("most", most))
-    expected = ", ".join(f"at {word} {bound:g}" for word, bound in bounds if bound is not None)
-    if measured is None:
-        silent = not expected or name in MAY_BE_SILENT
-        return Verdict(of, name, "no figure", expected, NOT_MEASURED if silent else "fail")
-    value, interval = measured
-    low, high = interval or (value, value)
-    is_within = (least is None or high >= least) and (most is None or low <= most)
-    ends = f" ({low:.4g} to {high:.4g})" if interval else ""
-    return Verdict(of, name, f"{value:.4g}{ends}", expected, pass_or_fail(is_within) if expected else None)
+    return compare(of, name, measured, least=least, most=most, may_be_missing=name in MAY_BE_MISSING)
 
 
 def survey_verdicts(topology: Topology, survey: ConnectivityReport, limits: Limits) -> list[Verdict]:
@@ -103,7 +83,7 @@ def class_verdicts(
     found = _judge_paths(topology, "wrong_class", wrong, limits, name_directed_link)
     others = sorted({other for counts in came.values() for other in counts} - {dscp})
     words = f" with DSCP {', '.join(map(str, others))}, expected {dscp}" if others else f", all with DSCP {dscp}"
-    return [each._replace(found=each.found + words) for each in found]
+    return [replace(each, found=each.found + words) for each in found]
 
 
 def job_verdicts(slowdowns: Mapping[str, Measured], limits: Limits) -> list[Verdict]:
@@ -119,6 +99,25 @@ def trial_verdicts(records: Collection[Mapping[str, object]]) -> list[Verdict]:
     return found or [Verdict(ALL, "valid", settled, "valid trials", "pass")]
 
 
+def find_suspects(
+    topology: Topology, bad: Iterable[Pair], good: Iterable[Pair], name: Callable[[Hop], str]
+) -> list[str]:
+    """Return the links that all `bad` paths and no `good` path use, formatted by `name`."""
+    ways = [{name(hop) for hop in topology.path(*pair)} for pair in bad]
+    fine = {name(hop) for pair in good for hop in topology.path(*pair)}
+    return sorted(set.intersection(*ways) - fine) if ways else []
+
+
+def name_directed_link(hop: Hop) -> str:
+    """Return the name of a link and one of its directions."""
+    return f"link {hop.link.name}, {hop.sender} to {hop.receiver}"
+
+
+def name_link(hop: Hop) -> str:
+    """Return the name of a link, for both of its directions."""
+    return f"link {hop.link.name}"
+
+
 def _judge_paths(
     topology: Topology, name: str, values: Mapping[Pair, float], limits: Limits, called: Callable[[Hop], str]
 ) -> list[Verdict]:
@@ -130,7 +129,7 @@ def _judge_paths(
     if not bad:
         return [worst]
     blamed = find_suspects(topology, bad, values.keys() - set(bad), called)
-    return [worst._replace(of=each) for each in blamed or [f"{sender} to {receiver}" for sender, receiver in bad]]
+    return [replace(worst, of=each) for each in blamed or [f"{sender} to {receiver}" for sender, receiver in bad]]
 
 
 def _counts(name: str) -> tuple[str, ...]:

@@ -11,8 +11,8 @@ from itertools import pairwise
 from typing import Any
 
 from analysis.statistics.fairness import jain_index
+from roundabout.checks.judge.measurement.sandbox import NetnsHost
 from roundabout.core.errors import RoundaboutError
-from roundabout.judge.measurement.sandbox import NetnsHost
 
 PORT = 5201
 EVERY_S = 0.1
