@@ -15,9 +15,9 @@ from roundabout.judge.measurement.iperf_flows import StuckError
 from roundabout.judge.measurement.link import SharedLink
 from roundabout.runner.machine.journal import Journal
 from roundabout.runner.run import Runner
-from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.provider import LabProvider
 

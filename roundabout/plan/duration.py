@@ -4,8 +4,9 @@
 from collections import defaultdict
 from collections.abc import Mapping
 
-from roundabout.spec.experiment import ResolvedJob, TrialSpec
+from roundabout.spec.job import ResolvedJob
 from roundabout.spec.topology import Hop
+from roundabout.spec.trial_spec import TrialSpec
 
 # Share of a link's rate that jobs get if cross traffic requests all of it. A share of 0 would give infinite durations.
 MIN_SHARE = 0.05

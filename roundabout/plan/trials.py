@@ -10,8 +10,9 @@ from typing import Any
 
 from roundabout.plan.clusters import least_duration_s
 from roundabout.plan.duration import expected_iterations_s
-from roundabout.spec.experiment import Cell, Experiment, TrialSpec
+from roundabout.spec.experiment import Cell, Experiment
 from roundabout.spec.topology import Topology
+from roundabout.spec.trial_spec import TrialSpec
 
 # Seconds that each trial takes besides its iterations: settings, start, fetch and check.
 OVERHEAD_S = 1.5

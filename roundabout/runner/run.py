@@ -29,8 +29,10 @@ from roundabout.runner.observer import Observer
 from roundabout.runner.run_store import ExistingRun, NewRun, RunStore, update_index
 from roundabout.runner.testbed import RunContext, Testbed, TestbedProvider
 from roundabout.spec.cluster import Cluster
-from roundabout.spec.experiment import Experiment, InputValue, TrialSpec
+from roundabout.spec.experiment import Experiment
+from roundabout.spec.job import InputValue
 from roundabout.spec.topology import Topology
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.store import Attempt, Identity, Run, StoreError, new_run_id
 from roundabout.store.schemas import VERSION
 from roundabout.store.trial_states import state_of_record

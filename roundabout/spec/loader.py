@@ -54,23 +54,16 @@ from roundabout.spec.assembly.validation_errors import explain_error, parse_as
 from roundabout.spec.base import Level
 from roundabout.spec.errors import SpecError, expected_names, list_choices, quote_value, suggest
 from roundabout.spec.expectation import AnyExpectation, ExpectationCheck, Expectations
-from roundabout.spec.experiment import (
-    ONLY_VARIANT,
-    Cell,
-    ClusterTreatment,
-    Experiment,
-    ExperimentHeader,
-    JobFields,
-    ResolvedJob,
-    Treatment,
-    TrialSpec,
-)
+from roundabout.spec.experiment import ONLY_VARIANT, Cell, Experiment, ExperimentHeader
+from roundabout.spec.job import JobFields, ResolvedJob
 from roundabout.spec.profile import Profile
 from roundabout.spec.reader.yaml_source import Block, Document, as_yaml, parse, read_document, shown_path
 from roundabout.spec.topology import RATES, Topology
 from roundabout.spec.trace import RecordedTrace, SubmittedJob
 from roundabout.spec.trace_readers import read_trace
 from roundabout.spec.transports import FOLDER
+from roundabout.spec.treatment import ClusterTreatment, Treatment
+from roundabout.spec.trial_spec import TrialSpec
 
 Model = TypeVar("Model", bound=BaseModel)
 

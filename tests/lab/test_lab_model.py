@@ -14,8 +14,8 @@ import yaml
 from pyroute2 import NetlinkError
 
 from roundabout.spec import SpecError, Topology, Transport, load_experiment, load_topology
-from roundabout.spec.experiment import Tcp
-from roundabout.spec.topology import Delays
+from roundabout.spec.delays import Delays
+from roundabout.spec.tcp import Tcp
 from roundabout.spec.transports import registry
 from roundabout.testbeds.lab import Lab, LabError
 from roundabout.testbeds.lab.calibration.calibration import DEFAULT, Ecn, load_calibration

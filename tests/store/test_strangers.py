@@ -16,7 +16,7 @@ from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.machine import journal, machine_lease, temporary
 from roundabout.runner.trial import captures
-from roundabout.spec.experiment import Capture
+from roundabout.spec.capture import Capture
 from roundabout.spec.reader.schema import write_schemas
 from roundabout.store import RAW, StoreError, files
 from roundabout.testbeds.lab.calibration.calibration import load_calibration, store_calibration

@@ -15,8 +15,8 @@ from roundabout.judge.measurement.incast import measure_incast
 from roundabout.judge.measurement.iperf_flows import FlowResults, send_flows
 from roundabout.judge.measurement.sandbox import NetnsHost
 from roundabout.runner.transports import TOOL
-from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.calibration.calibration import NEVER_MARK, Ecn
 from roundabout.testbeds.lab.network.layout import interface

@@ -9,10 +9,11 @@ from roundabout.spec.assembly.snapshot import answer_once
 from roundabout.spec.assembly.validation_errors import parse_as
 from roundabout.spec.errors import SpecError, list_choices, quote_value, suggest
 from roundabout.spec.expectation import Expectations
-from roundabout.spec.experiment import ExperimentHeader, Treatment
+from roundabout.spec.experiment import ExperimentHeader
 from roundabout.spec.profile import Profile
 from roundabout.spec.reader.yaml_source import Block, Document, read_document, shown_path
 from roundabout.spec.topology import Topology
+from roundabout.spec.treatment import Treatment
 
 EXPERIMENTS = ROOT / "experiments"
 CATALOG, PROFILES, TOPOLOGIES = "catalog", "profiles", "topologies"

@@ -13,9 +13,9 @@ from roundabout.spec.assembly.library import HEADER, OVERLAYABLE
 from roundabout.spec.assembly.merge import merge
 from roundabout.spec.assembly.validation_errors import fields_at
 from roundabout.spec.errors import SpecError, list_choices, quote_value, suggest
-from roundabout.spec.experiment import Treatment
 from roundabout.spec.reader.yaml_source import Block, Document, Items, Mark, as_yaml, parse_option
 from roundabout.spec.transports.registry import find_declaration, transport_names
+from roundabout.spec.treatment import Treatment
 
 SET = "set"
 ONCE = tuple(field for field in (*HEADER, "factors") if field != SET)

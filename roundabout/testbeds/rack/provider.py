@@ -22,9 +22,9 @@ from roundabout.runner.testbed import Check, ExporterTarget, refuse_switch_featu
 from roundabout.runner.transports import BUILT, object_folder
 from roundabout.runner.trial.jobs import check_source_ports
 from roundabout.runner.trial.ssh_testbed import SshTestbedProvider, check_known
-from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, registry as known
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.rack import rack_lease
 from roundabout.testbeds.rack.examination import GLIBC, GPUDIRECT, WRITE, examine_hosts
 from roundabout.testbeds.rack.exporter_targets import server_target

@@ -17,8 +17,8 @@ from roundabout.runner.fidelity import Fidelity
 from roundabout.runner.hosts.host_group import Capability, DscpClasses, EchoTimes, Host, Port, Scaling
 from roundabout.runner.machine.state import STATE
 from roundabout.runner.trial.sampler import COUNTERS_MS
-from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.lab.calibration.calibration import Calibration, Ecn, load_calibration
 from roundabout.testbeds.lab.checks import host_requirements
 from roundabout.testbeds.lab.checks.fidelity import lab_fidelity
