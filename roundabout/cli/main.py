@@ -51,7 +51,7 @@ GROUPS = {
         "identify": "models.identify",
         "cassini": "models.cassini",
         "advise": "models.advise",
-        "profile": "models.profile",
+        "profile": "profile.profile",
     },
     "Lab and rack": {
         "lab": "lab.lab",
