@@ -13,7 +13,7 @@ from roundabout.judge.figures import LINK, PAIR, QUANTITIES, Figures, Scene
 from roundabout.judge.measurement import link, pair
 from roundabout.judge.measurement.iperf_flows import StuckError
 from roundabout.judge.measurement.link import SharedLink
-from roundabout.runner.machine.journal import Journal
+from roundabout.runner.machine.undo_journal import Journal
 from roundabout.runner.run import Runner
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport

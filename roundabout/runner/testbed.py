@@ -19,7 +19,7 @@ from roundabout.plan import PlannedTrial
 from roundabout.runner.fidelity import Fidelity
 from roundabout.runner.hosts.clocks import RunClock
 from roundabout.runner.hosts.connections import Connection
-from roundabout.runner.machine.journal import Entry, Journal
+from roundabout.runner.machine.undo_journal import Entry, Journal
 from roundabout.runner.observer import Observer
 from roundabout.spec import preconditions
 from roundabout.spec.experiment import Experiment

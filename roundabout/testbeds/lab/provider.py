@@ -12,7 +12,7 @@ from roundabout.runner.hosts.connections import Connection, LocalConnection, Los
 from roundabout.runner.hosts.host_group import Host, HostGroup
 from roundabout.runner.hosts.playbooks import run_playbook, temporary_inventory
 from roundabout.runner.hosts.programs import call, check_call
-from roundabout.runner.machine.journal import Entry, apply_in_parallel, raise_together
+from roundabout.runner.machine.undo_journal import Entry, apply_in_parallel, raise_together
 from roundabout.runner.session.host_settings import settings_command
 from roundabout.runner.testbed import Check, ExporterTarget, refuse_switch_features, refuse_trees
 from roundabout.runner.transports import TOOL, object_folder
