@@ -11,7 +11,7 @@ import pytest
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.plan import make_plan
-from roundabout.plan.trials import OVERHEAD_S
+from roundabout.plan.duration import OVERHEAD_S
 from roundabout.runner.hosts import programs
 from roundabout.runner.hosts.connections import LostHostError
 from roundabout.runner.machine import machine_lease
