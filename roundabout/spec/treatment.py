@@ -93,6 +93,6 @@ class ClusterTreatment(Treatment):
         for field, found in others.items():
             if found:
                 expected = "cluster alone: its jobs come by its trace, and Cassini is a part of it"
-                said = {"location": (field,), "found": f"{field} beside cluster", "expected": expected, "hint": None}
-                raise PydanticCustomError("located", "{expected}", said)
+                fault = {"location": (field,), "found": f"{field} beside cluster", "expected": expected, "hint": None}
+                raise PydanticCustomError("located", "{expected}", fault)
         return self

@@ -172,8 +172,8 @@ def keep_output():
     sys.stdout = sys.stderr
 
 
-def told():
-    """Return a queue of standard input's lines; once it closes, a thread reports so and ends the process."""
+def read_lines():
+    """Return a queue of standard input's lines. A thread reports the end of standard input and ends the process."""
     lines = queue.SimpleQueue()
 
     def listen():
@@ -251,7 +251,7 @@ def main(framework, parser):
     """Run a worker from its command line to its end, and return the exit status."""
     requested = parser.parse_args()
     keep_output()
-    lines = told()
+    lines = read_lines()
     try:
         run(framework, requested, lines)
     except ImportError as error:

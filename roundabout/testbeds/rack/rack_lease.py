@@ -105,12 +105,12 @@ class Lease:
         if line is None or words[:1] in ([HELD], ["busy"]):
             self._answered.set()
 
-    def _refusal(self, said: Sequence[str]) -> RoundaboutError:
-        for line in said:
+    def _refusal(self, lines: Sequence[str]) -> RoundaboutError:
+        for line in lines:
             if line.startswith("busy "):
                 holder = line.removeprefix("busy ")
                 return BusyError(f"the rack is leased: {holder}", "wait until that ends, or stop it")
-        return RackError(f"cannot lease the rack on {self._connection.host}: found: {'; '.join(said)}")
+        return RackError(f"cannot lease the rack on {self._connection.host}: found: {'; '.join(lines)}")
 
     def _send_heartbeats(self) -> None:
         with suppress(LostHostError):  # `check` says so
