@@ -19,7 +19,7 @@ from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.models.cluster.timeline import Timeline
 from roundabout.plan import Plan, PlannedTrial, make_plan, with_simulated_jobs
 from roundabout.plan.routes import record_routes
-from roundabout.runner import machine_facts
+from roundabout.runner import code_facts, machine_facts
 from roundabout.runner.disturbance.attempt_choice import MAX_REPEATS, InheritedDisturbance, verdict_fields
 from roundabout.runner.hosts.clocks import CONTROLLER, RunClock
 from roundabout.runner.machine import machine_lease, temporary, undo_journal
@@ -421,7 +421,7 @@ def _note_session(run: Run, testbed: Testbed, clock: RunClock) -> None:
     session = {
         "started_utc": _utc(clock.now_ns()),
         "clock": asdict(clock),
-        "code": machine_facts.code_facts(),
+        "code": code_facts.code_facts(),
         "controller": machine_facts.controller_facts(),
         **testbed.facts(),
     }
