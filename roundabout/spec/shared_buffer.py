@@ -11,7 +11,7 @@ from roundabout.spec.base import Strict
 class SharedBuffer(Strict):
     """The packet memory of a switch, which all its ports share by dynamic thresholds (Choudhury and Hahne, 1998).
 
-    In a `lossy` topology, a queue may hold `alpha` times the free bytes; a packet beyond is dropped. In a `lossless`
+    In a lossy topology, a queue may hold `alpha` times the free bytes; a packet beyond is dropped. In a lossless
     one, what came over a link may hold that much for each priority; a packet beyond waits in the link's headroom, and
     PFC pauses the link. Sizes are of frames without checksum, preamble and gap.
     """
