@@ -25,7 +25,7 @@ POD_PAYLOAD_GBPS = 391.0
 UNNAMED = "gpu"
 
 
-def command(  # noqa: PLR0913, PLR0917 - one a command-line option
+def gpu(  # noqa: PLR0913, PLR0917 - one a command-line option
     path: Annotated[Path, typer.Argument(metavar="FILE", help="Record of a model's computing on a GPU.")],
     words: Annotated[
         list[str] | None,

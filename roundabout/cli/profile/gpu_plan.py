@@ -4,7 +4,7 @@
 import json
 
 
-def command() -> None:
+def gpu_plan() -> None:
     """Print the plan of measurements on a GPU as JSON, which trainers/torch/computing/measurement.py reads."""
     from roundabout.spec.training.computing_plan import plan_cases  # noqa: PLC0415 - `--help` need not wait for it
 

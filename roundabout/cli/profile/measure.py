@@ -34,7 +34,7 @@ TOPOLOGY, WORKERS, TRANSPORT = "dumbbell-2x2", ["s0", "s2"], {"name": "dcqcn"}
 """Topology, hosts and transport for a profile that is not a job of an experiment."""
 
 
-def command(  # noqa: PLR0913, PLR0917 - one a command-line option
+def measure(  # noqa: PLR0913, PLR0917 - one a command-line option
     job: Annotated[str, typer.Argument(metavar="JOB", help="A profile, or a job as EXPERIMENT:JOB or FILE:JOB.")],
     measured: Annotated[
         str | None, typer.Option("--from", metavar="RUN", help="Run nothing, but use a run in which JOB ran alone.")

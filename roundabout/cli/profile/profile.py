@@ -3,7 +3,10 @@
 
 import typer
 
-from roundabout.cli.profile import gpu, gpu_plan, measure, records
+from roundabout.cli.profile.gpu import gpu
+from roundabout.cli.profile.gpu_plan import gpu_plan
+from roundabout.cli.profile.measure import measure
+from roundabout.cli.profile.records import records
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -13,7 +16,7 @@ def command() -> None:
     """Make a job's profile from byte counters, from profiler records, or from computing measured on a GPU."""
 
 
-app.command("measure")(measure.command)
-app.command("records")(records.command)
-app.command("gpu")(gpu.command)
-app.command("gpu-plan")(gpu_plan.command)
+app.command()(measure)
+app.command()(records)
+app.command()(gpu)
+app.command()(gpu_plan)

@@ -16,7 +16,7 @@ from roundabout.terminal.screen import Screen
 SAMPLE = EXPERIMENTS / "records" / "ddp-lab-nccl"
 
 
-def command(
+def records(
     files: Annotated[
         list[str] | None,
         typer.Argument(
