@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.shared.machine import hold_machine
 from roundabout.checks.judge import programs
 from roundabout.checks.judge.measurement import pair
-from roundabout.runner.machine.leftovers import process_name
+from roundabout.runner.machine.process_leftovers import process_name
 from roundabout.runner.transports import TOOL
 from roundabout.spec.transports import FOLDER, Transport, registry
 from roundabout.testbeds.lab.network import cc_allowlist

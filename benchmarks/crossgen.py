@@ -33,7 +33,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.shared.machine import hold_machine
-from roundabout.runner.machine.leftovers import process_name
+from roundabout.runner.machine.process_leftovers import process_name
 
 CROSSGEN = str(Path(__file__).parents[1] / "build/bin/crossgen")
 SECRET = f"secret {uuid.uuid4().hex}\n"

@@ -23,7 +23,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.shared.machine import hold_machine
-from roundabout.runner.machine.leftovers import process_name
+from roundabout.runner.machine.process_leftovers import process_name
 from roundabout.spec import Topology, load_topology
 from roundabout.testbeds.lab import Lab
 

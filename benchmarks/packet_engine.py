@@ -33,8 +33,8 @@ from benchmarks.shared import engines, htsim
 from roundabout import build_experiment
 from roundabout.models.packets import Fabric, open_trial
 from roundabout.spec import TrialSpec, load_experiment
-from roundabout.spec.experiment import WeightedQueues
-from roundabout.spec.topology import SharedBuffer
+from roundabout.spec.priority_queues import WeightedQueues
+from roundabout.spec.shared_buffer import SharedBuffer
 
 DUMBBELL = 4
 FEATURES = ("default", "all")

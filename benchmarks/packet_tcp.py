@@ -22,9 +22,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.shared.tcp import ALGORITHMS, MTU, connection, port, send_forever
 from roundabout.models.packets import Engine
 from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, NicPlan
+from roundabout.spec.delays import Delays
 from roundabout.spec.frames import AROUND_BYTES, payload_share
 from roundabout.spec.pfc import CONTROL_BYTES
-from roundabout.spec.topology import Delays
 from roundabout.spec.transports.queues import drop_tail_bytes, step_bytes
 
 HOST_GBPS = 100.0

@@ -46,7 +46,7 @@ from benchmarks.shared.machine import hold_machine
 from benchmarks.shared.tcp import ALGORITHMS, MTU, connection, port, send_forever
 from roundabout.models.packets import Engine, Fabric
 from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, NicPlan, PortPlan
-from roundabout.runner.machine.leftovers import process_name
+from roundabout.runner.machine.process_leftovers import process_name
 from roundabout.spec.frames import AROUND_BYTES, frame_bytes, payload_share
 from roundabout.spec.pfc import CONTROL_BYTES
 from roundabout.spec.topology import Topology

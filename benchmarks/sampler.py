@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.shared.machine import hold_machine
 from roundabout.runner.hosts.host_group import Host
-from roundabout.runner.machine.leftovers import process_name
+from roundabout.runner.machine.process_leftovers import process_name
 from roundabout.runner.tables.rows import Samples
 from roundabout.runner.trial.sampler import host_sampler
 from roundabout.spec import Topology

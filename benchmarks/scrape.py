@@ -28,7 +28,7 @@ from benchmarks.shared.machine import hold_machine
 from roundabout.dashboards.exporters import ExporterPool
 from roundabout.dashboards.prometheus import SCRAPE_INTERVAL_S
 from roundabout.dashboards.relay import Relay, run_relay
-from roundabout.runner.machine.leftovers import process_name
+from roundabout.runner.machine.process_leftovers import process_name
 from roundabout.runner.testbed import ExporterTarget
 from roundabout.spec import load_topology
 from roundabout.testbeds.lab import Lab

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.machine import machine_lease
-from roundabout.runner.machine.leftovers import find_leftovers
+from roundabout.runner.machine.process_leftovers import find_leftovers
 from roundabout.runner.machine.state import STATE
 from roundabout.terminal.lines import print_error, print_notice
 from roundabout.testbeds import undo

@@ -54,7 +54,7 @@ RULES = {
 BUFFERS = ("prio2buffer", "buffer_size_bytes")
 TIED = ("pfc", "cable_length_m", *BUFFERS)
 DCB_IS_IN = "iproute2 5.12 or later (Debian 12, Ubuntu 22.04)"  # 5.11 has dcb, but neither `dcb app` nor `dcb dcbx`
-GIVE_BACK_DCBX = Path(__file__).with_name("settings_dcbx.py")
+GIVE_BACK_DCBX = Path(__file__).with_name("dcbx_to_firmware.py")
 # Setting -> option of mlnx_qos, in the order of calls.
 MLNX_OPTIONS = {
     "pfc": "--pfc",

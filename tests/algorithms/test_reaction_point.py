@@ -454,7 +454,7 @@ def test_increases_above_the_bound_wait_for_the_next_ack() -> None:
 
 
 def test_the_highest_parameters_overflow_nothing() -> None:
-    highest = round(1e9 * 125_000)  # bytes/s, of what dcqcn.h declares
+    highest = round(1e9 * 125_000)  # bytes/s, of what dcqcn_params.h declares
     p = DcqcnParams(
         T_us=1, F=1, R_AI=highest, R_HAI=200 * highest, R_min=highest // 2, R_max=highest, g_q24=ONE_Q24,
         alpha_timer_us=10**9, cnp_gap_us=0,

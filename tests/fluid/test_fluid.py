@@ -22,7 +22,7 @@ from roundabout.models.fluid.rates import Flow, max_min_rates
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
 from roundabout.spec import Profile, ResolvedJob, Topology, Transport, TrialSpec, load_experiment
 from roundabout.spec.cassini import Timetable
-from roundabout.spec.experiment import CrossTraffic
+from roundabout.spec.cross_traffic import CrossTraffic
 from roundabout.spec.patterns import all_transfers
 from tests.two_phases import two_phases
 

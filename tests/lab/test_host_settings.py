@@ -11,9 +11,9 @@ from hypothesis import given, strategies as st
 
 from roundabout.settings import settings
 from roundabout.spec import Transport, load_experiment
-from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.transports import Parameter, registry
 from roundabout.spec.transports.sets import find_published, set_names
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.lab import LabError
 from roundabout.testbeds.lab.lifecycle.trial_settings import ecn_thresholds, settings_document
 from roundabout.testbeds.lab.provider import LabProvider, create_provider

@@ -14,12 +14,12 @@ import yaml
 from pyroute2 import NetlinkError
 
 from roundabout.spec import SpecError, Topology, Transport, load_experiment, load_topology
-from roundabout.spec.experiment import Tcp
-from roundabout.spec.topology import Delays
+from roundabout.spec.delays import Delays
+from roundabout.spec.tcp import Tcp
 from roundabout.spec.transports import registry
 from roundabout.testbeds.lab import Lab, LabError
 from roundabout.testbeds.lab.calibration.calibration import DEFAULT, Ecn, load_calibration
-from roundabout.testbeds.lab.checks import host_requirements
+from roundabout.testbeds.lab.checks import host_requirements, kernel_features
 from roundabout.testbeds.lab.ecn import marking
 from roundabout.testbeds.lab.lifecycle import trial_settings
 from roundabout.testbeds.lab.lifecycle.lab_record import LabRecord
@@ -193,7 +193,7 @@ def test_a_calibration_that_is_not_there_is_named(tmp_path):
 def test_missing_requirements_are_named_before_a_lab_is_built(monkeypatch, tmp_path):
     monkeypatch.setattr(host_requirements, "require_root", lambda: None)
     with monkeypatch.context() as patch:
-        patch.setattr(host_requirements, "KERNEL_BTF", tmp_path / "vmlinux")
+        patch.setattr(kernel_features, "KERNEL_BTF", tmp_path / "vmlinux")
         with pytest.raises(LabError, match=r"has no BTF: .*vmlinux is missing"):
             host_requirements.require_all()
     with monkeypatch.context() as patch:

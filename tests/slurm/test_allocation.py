@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.runner.hosts.allocation import Allocation, AllocationError
 from roundabout.runner.hosts.connections import LocalConnection
+from roundabout.runner.hosts.slurm_allocation import Allocation, AllocationError
 from roundabout.spec.training.launch import SLURM_PROBE
 from tests.deadline import wait_for
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from roundabout.spec import SpecError, load_topology
+from roundabout.spec.delays import Delays
 from roundabout.spec.frames import payload_share
-from roundabout.spec.topology import Delays, Topology
+from roundabout.spec.topology import Topology
 
 pytestmark = pytest.mark.unit
 

@@ -13,7 +13,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from roundabout.runner.hosts.allocation import srun_prefix
+from roundabout.runner.hosts.slurm_allocation import srun_prefix
 from roundabout.spec.trainers import MODELS
 from roundabout.spec.training.launch import Launch
 from roundabout.spec.training.trainer import Task

@@ -4,7 +4,7 @@
 #ifndef ROUNDABOUT_DCQCN_REACTION_POINT_H
 #define ROUNDABOUT_DCQCN_REACTION_POINT_H
 
-#include "dcqcn.h"
+#include "dcqcn_params.h"
 #ifdef __bpf__
 #include <bpf/bpf_helpers.h>
 #endif

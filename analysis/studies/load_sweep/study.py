@@ -14,10 +14,10 @@ from analysis.reading.cells import CellId
 from analysis.reading.cross_traffic import intra_iteration_rates as workers
 from analysis.reading.cross_traffic.load_sweep_data import CrossTrafficOutcome, cross_traffic_outcomes, varies_load
 from analysis.reading.cross_traffic.load_sweeps import JobSweep, SweepFit, job_sweeps
-from analysis.statistics.degradation.choice import Choice
 from analysis.statistics.degradation.congestion_point import CongestionPoint, Line
 from analysis.statistics.degradation.demand import bandwidth_delta_gbps, required_gbps
 from analysis.statistics.degradation.fit import band_s, predict
+from analysis.statistics.degradation.model_choice import Choice
 from analysis.statistics.degradation.sweep import DegradationError, Sweep
 from analysis.statistics.intervals import Array, Interval
 from roundabout.spec import Experiment, StudyChoice

@@ -8,11 +8,16 @@ minutes. Limits state the expected figures.
 from collections.abc import Mapping
 from itertools import combinations
 
-from roundabout.spec.experiment import Capture, Cell, CrossTraffic, Experiment, ResolvedJob, StudyChoice, TrialSpec
+from roundabout.spec.capture import Capture
+from roundabout.spec.cross_traffic import CrossTraffic
+from roundabout.spec.experiment import Cell, Experiment
+from roundabout.spec.job import ResolvedJob
 from roundabout.spec.patterns import Pattern
 from roundabout.spec.profile import Phase, Profile
+from roundabout.spec.study_choice import StudyChoice
 from roundabout.spec.topology import Link, Topology
 from roundabout.spec.transports import Transport
+from roundabout.spec.trial_spec import TrialSpec
 
 FLOWS = {"two": 2, "many": 4}  # number of flows through a link in each direction
 LASTS_MS = 3000.0  # duration of flows

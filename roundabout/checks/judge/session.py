@@ -13,11 +13,11 @@ from roundabout.checks.judge.measurement import link, pair
 from roundabout.checks.judge.measurement.iperf_flows import StuckError
 from roundabout.checks.judge.measurement.link import SharedLink
 from roundabout.core.errors import RoundaboutError
-from roundabout.runner.machine.journal import Journal
+from roundabout.runner.machine.undo_journal import Journal
 from roundabout.runner.run import Runner
-from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.provider import LabProvider
 

@@ -9,7 +9,7 @@ from roundabout.core.disjoint_sets import DisjointSets
 from roundabout.models.fluid.mltcp import Factor, factor_of
 from roundabout.spec import TrialSpec
 from roundabout.spec.cassini import Timetable
-from roundabout.spec.experiment import ResolvedJob
+from roundabout.spec.job import ResolvedJob
 from roundabout.spec.patterns import Transfer, find_feeders, flow_bytes
 from roundabout.spec.topology import Direction, Topology
 

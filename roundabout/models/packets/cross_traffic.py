@@ -14,7 +14,7 @@ from roundabout.models.packets.structures import FLOW, PS_PER_MS, ReactionPlan, 
 from roundabout.models.packets.tcp import NAMES, connection_plan, tcp_settings
 from roundabout.models.packets.transports import reaction_plan, transport_values
 from roundabout.spec import TrialSpec
-from roundabout.spec.experiment import CrossTraffic
+from roundabout.spec.cross_traffic import CrossTraffic
 from roundabout.spec.routing import Flow
 
 IPERF_WRITE_BYTES = 128 * 1024

@@ -15,8 +15,8 @@ from roundabout.models.packets.tcp import NAMES, connection_plan, tcp_settings
 from roundabout.models.packets.transports import mltcp_plan, reaction_plan, transport_values
 from roundabout.spec import TrialSpec
 from roundabout.spec.cassini import LATE, Timetable
-from roundabout.spec.experiment import ResolvedJob
 from roundabout.spec.frames import segment_bytes
+from roundabout.spec.job import ResolvedJob
 from roundabout.spec.patterns import Transfer, find_feeders, flow_bytes
 from roundabout.spec.profile import Phase
 from roundabout.spec.routing import Flow

@@ -64,7 +64,7 @@ class NicPlan(ctypes.Structure):
 
 
 class ReactionPlan(ctypes.Structure):
-    """DCQCN's parameters of a queue pair: those of transports/dcqcn/dcqcn.h, with times in ps."""
+    """DCQCN's parameters of a queue pair: those of transports/dcqcn/dcqcn_params.h, with times in ps."""
 
     _fields_ = (
         ("T_ps", c_int64),
@@ -86,7 +86,7 @@ class ReactionPlan(ctypes.Structure):
 
 
 class MltcpPlan(ctypes.Structure):
-    """MLTCP's parameters: those of transports/mltcp/mltcp.h but `count_by`."""
+    """MLTCP's parameters: those of transports/mltcp/mltcp_params.h but `count_by`."""
 
     _fields_ = (
         ("iteration_bytes", c_uint64),

@@ -7,7 +7,8 @@ from roundabout.models.packets.structures import BufferPlan
 from roundabout.spec import TrialSpec
 from roundabout.spec.frames import frame_bytes
 from roundabout.spec.pfc import required_headroom_bytes
-from roundabout.spec.topology import Hop, SharedBuffer
+from roundabout.spec.shared_buffer import SharedBuffer
+from roundabout.spec.topology import Hop
 from roundabout.spec.transports.queues import RED_WEIGHT
 
 CNP_QUEUE = 7

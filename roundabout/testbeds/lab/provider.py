@@ -12,16 +12,17 @@ from roundabout.runner.hosts.connections import Connection, LocalConnection, Los
 from roundabout.runner.hosts.host_group import Host, HostGroup
 from roundabout.runner.hosts.playbooks import run_playbook, temporary_inventory
 from roundabout.runner.hosts.programs import call, check_call
-from roundabout.runner.machine.journal import Entry, apply_in_parallel, raise_together
+from roundabout.runner.machine.undo_journal import Entry, apply_in_parallel, raise_together
 from roundabout.runner.session.host_settings import settings_command
 from roundabout.runner.testbed import Check, ExporterTarget, refuse_switch_features, refuse_trees
 from roundabout.runner.transports import TOOL, object_folder
 from roundabout.runner.trial.jobs import check_source_ports
 from roundabout.runner.trial.ssh_testbed import SshTestbedProvider, check_known
-from roundabout.spec.experiment import Experiment, TrialSpec
+from roundabout.spec.experiment import Experiment
 from roundabout.spec.nic_settings import find_nic_setting
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, registry
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.lab import Lab, LabError
 from roundabout.testbeds.lab.calibration.calibration import Calibration, load_calibration
 from roundabout.testbeds.lab.checks.doctor import examine_machine

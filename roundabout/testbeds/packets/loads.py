@@ -13,7 +13,7 @@ from roundabout.runner.hosts.host_group import Scaling
 from roundabout.runner.trial.cross_traffic import LEAD_MS, MAX_FRESH, MAX_PARALLEL, PROBE_MS, parallel_connections
 from roundabout.runner.trial.load_files import LoadFile, draw_loads
 from roundabout.spec import TrialSpec
-from roundabout.spec.experiment import CrossTraffic
+from roundabout.spec.cross_traffic import CrossTraffic
 
 MAX_POOLED = 128
 """Connections to each receiver and class that `crossgen send` opens at most (--most-connections)."""

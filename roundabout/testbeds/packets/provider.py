@@ -20,9 +20,10 @@ from roundabout.runner.hosts.host_group import Scaling
 from roundabout.runner.tables.trial_start import TrialStart
 from roundabout.runner.testbed import Check, Outcome, RunContext, TestbedProvider
 from roundabout.runner.trial.load_files import CROSSGEN, LoadError
-from roundabout.spec.experiment import Experiment, TrialSpec
+from roundabout.spec.experiment import Experiment
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.store import Attempt, Identity
 from roundabout.testbeds.packets import tables
 from roundabout.testbeds.packets.ahead import TrialsAhead

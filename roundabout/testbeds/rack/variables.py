@@ -11,8 +11,8 @@ from typing import Any
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.tcp import RTO_MIN_MS, wmem
 from roundabout.settings.settings_nic import NIC_TRANSPORTS
-from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.transports import Transport
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.rack.inventory import Ecn, Inventory, LosslessClasses, Server
 
 ROCE_V2 = "RoCE v2"

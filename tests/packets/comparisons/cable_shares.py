@@ -23,7 +23,7 @@ from roundabout.models.packets.hardware_defaults import payload_bytes
 from roundabout.models.packets.structures import PairResult
 from roundabout.models.packets.trial import open_trial
 from roundabout.spec import TrialSpec
-from roundabout.spec.assembly.overrides import parse_overrides
+from roundabout.spec.assembly.overrides import overrides_from_texts
 from tests.packets.comparisons.lab_bursts import with_iterations
 
 WINDOW_MS = 10.0
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args(arguments)
     said = dict(each.split("=", 1) for each in asked.set) | ({"only": f"[{asked.only}]"} if asked.only else {})
-    for cell in load_checked_experiment(asked.experiment, None, parse_overrides(said)).cells:
+    for cell in load_checked_experiment(asked.experiment, None, overrides_from_texts(said)).cells:
         spec, fabric = with_iterations(cell.spec, asked.iterations), Fabric(burst_packets=asked.burst)
         shares = play(spec, asked.cable, fabric, asked.seed)
         print(f"{cell.levels}: {shares.flows} flows on {asked.cable}, evenness {shares.evenness:.2f}", flush=True)

@@ -115,7 +115,7 @@ def test_a_wrong_transport_of_an_experiment_is_named(tmp_path: Path, transport: 
 )
 def test_a_fault_in_a_parameter_set_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
     program = tmp_path / "dcqcn.bpf.c"
-    for path in (DCQCN.program, DCQCN.program.with_name("dcqcn.h")):
+    for path in (DCQCN.program, DCQCN.program.with_name("dcqcn_params.h")):
         shutil.copy(path, tmp_path)
     (tmp_path / "sets").mkdir()
     text = (DCQCN.program.parent / "sets/sigcomm15.yaml").read_text().replace("name: sigcomm15", "name: mine")

@@ -13,6 +13,7 @@ from roundabout.checks.judge.measurement.iperf_flows import StuckError
 from roundabout.checks.judge.measurement.sandbox import NetnsHost
 from roundabout.testbeds.lab.network.namespaces import run_inside
 
+FLOWS, ROUNDS, BYTES = 16, 5, 256 << 10  # flows of an incast, repetitions, and bytes of each flow
 CONNECT_TIMEOUT_S, TRANSFER_TIMEOUT_S = 5.0, 30.0
 RESET = struct.pack("ii", 1, 0)  # value of SO_LINGER that discards unsent data at close
 

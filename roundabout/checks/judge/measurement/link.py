@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from roundabout.checks.judge.figures import Figures, Scene
-from roundabout.checks.judge.measurement.incast import measure_incast
+from roundabout.checks.judge.measurement import incast
 from roundabout.checks.judge.measurement.iperf_flows import FlowResults, send_flows
 from roundabout.checks.judge.measurement.sandbox import NetnsHost
 from roundabout.runner.transports import TOOL
-from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.calibration.calibration import NEVER_MARK, Ecn
 from roundabout.testbeds.lab.network.layout import interface
@@ -24,7 +24,6 @@ from roundabout.testbeds.lab.network.layout import interface
 MARKS_MS, DROPS_MS = 0.5, 5.0  # queue lengths as time at the link's rate; the second holds 16 initial windows
 FAIRNESS = (2, 8, 32)
 SECONDS = 4
-INCAST, INCAST_ROUNDS, INCAST_BYTES = 16, 5, 256 << 10
 SEGMENT_BYTES = 1448
 # Settings of hosts beyond a trial's: large send buffers, and tail loss probes.
 FREE = {"net.ipv4.tcp_wmem": "4096 262144 33554432", "net.ipv4.tcp_early_retrans": 3}
@@ -118,8 +117,10 @@ def measure_losses(link: SharedLink) -> Figures:
 
 def measure_incast_on_link(link: SharedLink) -> Figures:
     """Measure an incast: its median duration as a multiple of the time that the link needs for its bytes."""
-    least_s = INCAST * INCAST_BYTES * 8 / (link.gbps * 1e9)
-    times_s = [measure_incast(link.senders, link.receiver, INCAST, INCAST_BYTES) for _ in range(INCAST_ROUNDS)]
+    least_s = incast.FLOWS * incast.BYTES * 8 / (link.gbps * 1e9)
+    times_s = [
+        incast.measure_incast(link.senders, link.receiver, incast.FLOWS, incast.BYTES) for _ in range(incast.ROUNDS)
+    ]
     return {"incast": statistics.median(times_s) / least_s}
 
 

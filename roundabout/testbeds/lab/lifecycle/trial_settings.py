@@ -7,10 +7,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from roundabout.runner.hosts.tcp import RTO_MIN_MS, wmem
-from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.transports import Parameter, Transport, find_violation
 from roundabout.spec.transports.declarations import FACTS
 from roundabout.spec.transports.queues import step_bytes
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.lab.calibration.calibration import CERTAIN, NEVER_MARK, Calibration, Ecn
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.network.feedback import held_us

@@ -14,7 +14,7 @@ extern "C" {
 
 struct reaction; /* a reaction point with its parameters and counters */
 
-/* Parameters in the units of dcqcn.h, but times in ps. */
+/* Parameters in the units of dcqcn_params.h, but times in ps. */
 struct reaction_plan {
   int64_t T_ps, alpha_timer_ps, cnp_gap_ps;
   uint64_t byte_counter_bytes, R_AI, R_HAI, R_min, R_max;

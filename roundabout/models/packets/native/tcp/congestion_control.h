@@ -41,7 +41,7 @@ enum congestion_algorithm { ALGORITHM_RENO, ALGORITHM_CUBIC, ALGORITHM_DCTCP, AL
 struct congestion_plan {
   uint32_t algorithm;
   uint32_t hystart; /* 1: CUBIC leaves slow start early */
-  uint32_t g_q24;   /* of DCTCP, as in transports/dctcp/dctcp.h */
+  uint32_t g_q24;   /* of DCTCP, as in transports/dctcp/dctcp_params.h */
 };
 
 struct congestion_control; /* of one connection */

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* MLTCP's parameters in the units of mltcp.h. */
+/* MLTCP's parameters in the units of mltcp_params.h. */
 struct mltcp_plan {
   uint64_t iteration_bytes;
   uint32_t gap_us, slope_q24, intercept_q24, learn_q24, shape, acts_on;

@@ -10,9 +10,9 @@
 namespace replay {
 
 // The transport of bytes between workers, of which a program has one. Both calls throw native::Failure.
-class Way {
+class Network {
 public:
-  virtual ~Way() = default;
+  virtual ~Network() = default;
 
   // Begins to listen for peers; called before root's rights are dropped.
   virtual void listen(const Options &options) = 0;
@@ -22,6 +22,6 @@ public:
 };
 
 // Runs the whole program, which plays one worker of a job, and returns the exit status.
-int play(int argc, char **argv, Way &way);
+int play(int argc, char **argv, Network &network);
 
 } // namespace replay

@@ -1,25 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout profile`: run a job alone, and determine its period and phases from byte counters."""
+"""`roundabout profile measure`: run a job alone, and determine its period and phases from byte counters."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 from rich.table import Table
 
 from analysis.records import profile_maker
-from roundabout.cli.models import gpu_profile
-from roundabout.cli.options import Inventory, Runs, Testbed, check_output
+from roundabout.cli.options import Inventory, Runs, Testbed
+from roundabout.cli.profile.stored_profile import ResultJson, Save, new_profile_path
 from roundabout.core.errors import UsageError
 from roundabout.runner.testbed import TestbedProvider
-from roundabout.spec import EXPERIMENTS, Experiment, Profile, load_experiment, load_profile
+from roundabout.spec import Experiment, Profile, load_experiment, load_profile
 from roundabout.spec.assembly.library import PROFILES
-from roundabout.spec.base import NAME_RULE, Name
 from roundabout.spec.reader.yaml_source import dump, shown_path
 from roundabout.store import Run
 from roundabout.store.files import make_directory, return_tree_to_caller, write_json, write_text
@@ -32,139 +29,39 @@ if TYPE_CHECKING:
     from analysis.reading.measured_profile import Difference
     from analysis.statistics.phases import FoundProfile
 
-SAMPLE = EXPERIMENTS / "records" / "ddp-lab-nccl"
 ITERATIONS = 40
 TOPOLOGY, WORKERS, TRANSPORT = "dumbbell-2x2", ["s0", "s2"], {"name": "dcqcn"}
 """Topology, hosts and transport for a profile that is not a job of an experiment."""
 
 
-def command(  # noqa: PLR0913, PLR0917 - one a command-line option
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[JOB]",
-            help="A profile, or a job as EXPERIMENT:JOB or FILE:JOB. With --from FILE: further files. With --from-gpu: "
-            "a model, and fields such as batch=512 that choose one measurement of it; or a parallel job, and fields "
-            "to change in it, such as data=8.",
-        ),
-    ] = None,
+def measure(  # noqa: PLR0913, PLR0917 - one a command-line option
+    job: Annotated[str, typer.Argument(metavar="JOB", help="A profile, or a job as EXPERIMENT:JOB or FILE:JOB.")],
     measured: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--from",
-            metavar="RUN|FILE",
-            help="Run nothing, but use a run in which JOB ran alone, or profiler records of a job: one file for each "
-            "rank, or a folder, of NCCL Inspector, PyTorch Kineto, Chakra or nccl-tests.",
-        ),
+        str | None, typer.Option("--from", metavar="RUN", help="Run nothing, but use a run in which JOB ran alone.")
     ] = None,
-    sample: Annotated[
-        bool,
-        typer.Option("--sample", help="Run nothing, but use sample records: two ranks over NCCL, by PyTorch Kineto."),
-    ] = False,
-    gpu_record: Annotated[
-        Path | None,
-        typer.Option("--from-gpu", metavar="FILE", help="Run nothing, but use a model's computing measured on a GPU."),
-    ] = None,
-    gpu_plan: Annotated[
-        bool, typer.Option("--gpu-plan", help="Print the plan of what is to be measured on a GPU, and nothing else.")
-    ] = False,
-    workers: Annotated[
-        int, typer.Option(min=2, max=10_000, help="With --from-gpu and a model: number of workers in the ring.")
-    ] = gpu_profile.WORKERS,
-    payload_gbps: Annotated[
-        float | None,
-        typer.Option(
-            min=0.001,
-            max=1e6,
-            metavar="GBPS",
-            help=f"With --from-gpu: payload rate of a worker's link. Default: {gpu_profile.PAYLOAD_GBPS:g}, and "
-            f"{gpu_profile.POD_PAYLOAD_GBPS:g} for a parallel job.",
-        ),
-    ] = None,
-    save: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Also store the profile as profiles/NAME.yaml in this folder.")
-    ] = None,
+    save: Save = None,
     runs: Runs = Path("runs"),
     testbed: Testbed = None,
     inventory: Inventory = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON, and everything else on stderr.")
-    ] = False,
+    as_json: ResultJson = False,
 ) -> None:
     """Run a job alone, and determine its period, phases and demands from the byte counters of its hosts.
 
-    With --from FILE, determine them from profiler records of a cluster's job (docs/how-to/records.md). The resulting
-    profile is stored with the run and compared with the profile that was replayed. Without a run, --save stores it:
-    experiments in the same folder find it by its name.
-    With --from-gpu FILE, use computing measured on a GPU, and compute communication (docs/reference/gpu-computing.md).
+    The resulting profile is stored with the run and compared with the profile that was replayed.
     """
-    if gpu_plan:
-        gpu_profile.print_plan()
-        return
-    target = _profile_path(save) if save else None
+    target = new_profile_path(save) if save else None
     console = Screen(stderr=as_json)
-    if gpu_record:
-        if measured:
-            raise UsageError("profile: found --from beside --from-gpu, expected one of them")
-        gpu_profile.report_gpu_record(
-            gpu_record, words or [], target, console, workers=workers, payload_gbps=payload_gbps, as_json=as_json
-        )
-        return
-    if sample and (words or measured):
-        raise UsageError("profile: found --sample beside a job or records, expected it alone")
-    if named := [SAMPLE] if sample else _named_records(words or [], measured or []):
-        profile_maker.report_records(named, target, console, as_json=as_json)
-        return
-    job = _job(words or [], measured or [])
-    if measured:
-        run, name = Run.open(measured[0], runs), job
-    else:
+    if measured is None:
         run, name = run_document(lone_job_document(job), requested_provider(testbed, inventory), runs, console)
-    _report(run, name, target, console, as_json)
-
-
-def _named_records(words: Sequence[str], measured: Sequence[str]) -> list[Path]:
-    """Return the files and folders that --from names, and those after it; none if it names a run."""
-    if "" in measured:
-        raise UsageError("--from: found an empty name, expected a run, or files of records")
-    named = [Path(each) for each in (*measured, *words)]
-    if not measured or not _is_record_folder(named[0]) or (named[0].is_dir() and _is_missing(named[-1])):
-        return []
-    if missing := [each for each in named if _is_missing(each)]:
-        raise UsageError(f"--from: found no file {missing[0]}, expected one beside {named[0]}")
-    return named
-
-
-def _is_record_folder(path: Path) -> bool:
-    return path.is_file() or (path.is_dir() and not (path / "manifest.json").exists())
-
-
-def _is_missing(path: Path) -> bool:
-    return not path.is_file() and not path.is_dir()
-
-
-def _job(words: Sequence[str], measured: Sequence[str]) -> str:
-    if len(words) != 1 or len(measured) > 1:
-        found = " ".join([*words, *(f"--from {each}" for each in measured)]) or "nothing"
-        raise UsageError(f"profile: found {found}, expected JOB, JOB --from RUN, or --from FILE... of files that exist")
-    return words[0]
-
-
-def _profile_path(name: str) -> Path:
-    """Return the path of a new profile of that name, where experiments in this folder find it."""
-    try:
-        TypeAdapter(Name).validate_python(name)
-    except ValidationError:
-        raise UsageError(f"--save: found '{name}', expected a name of {NAME_RULE}") from None
-    path = Path(PROFILES, f"{name}.yaml")
-    if existing := next(
-        (found for shelf in (Path(PROFILES), EXPERIMENTS / PROFILES) for found in shelf.rglob(path.name)), None
-    ):
+    elif not measured:
+        raise UsageError("--from: found an empty name, expected a run")
+    elif Path(measured).is_file() or (Path(measured).is_dir() and not Path(measured, "manifest.json").exists()):
         raise UsageError(
-            f"{shown_path(existing)} exists, expected a new name after --save", "no profile is ever overwritten"
+            f"--from: found {measured}, expected a run", f"for records: roundabout profile records {measured}"
         )
-    check_output("--save", path if path.parent.is_dir() else Path(path.name))
-    return path
+    else:
+        run, name = Run.open(measured, runs), job
+    _report(run, name, target, console, as_json)
 
 
 def lone_job_document(which: str) -> dict[str, Any]:
@@ -184,7 +81,7 @@ def lone_job_document(which: str) -> dict[str, Any]:
     return {
         "schema": 1,
         "name": f"profile-{name}"[:64],
-        "about": f"What `roundabout profile` runs to find the phases of {name}",
+        "about": f"The job alone, in which `roundabout profile measure` finds the phases of {name}",
         "topology": topology,
         "jobs": {job: treatment},
         "iterations": ITERATIONS,

@@ -15,6 +15,9 @@ from roundabout.models.cassini.circles import Circle
 from roundabout.models.cassini.errors import CassiniError
 from roundabout.models.cassini.rotations import Rotations, SharedLink, rotate_bundle
 
+MAX_CANDIDATES = 10
+"""Largest number of candidate placements (the interleaving thesis, section 4.5.1)."""
+
 
 @dataclass(frozen=True)
 class Candidate:

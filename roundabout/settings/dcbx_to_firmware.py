@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Return the control of DCBX on a network interface to the firmware, like `mlnx_qos -d fw` (mlnx-tools, dcbnetlink.py).
 
-    settings_dcbx.py IF
+    dcbx_to_firmware.py IF
 
 The program sets DCBX without any flag. iproute2's `dcb dcbx set` cannot do this, because it prints its help without a
 flag. Constants are from linux/dcbnl.h and linux/rtnetlink.h.

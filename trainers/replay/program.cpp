@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainers/replay/playback/play.hpp"
+#include "trainers/replay/program.hpp"
 
 #include "native/control/secret.hpp"
 #include "native/drop_privileges.hpp"
@@ -25,13 +25,13 @@ void go_first() {
     std::cerr << "replay: no real-time priority (" << std::strerror(errno) << "): a busy CPU will make it late\n";
 }
 
-void play_worker(const Options &options, Way &way, Record &record) {
+void play_worker(const Options &options, Network &network, Record &record) {
   native::Control control;
-  way.listen(options);
+  network.listen(options);
   go_first();
   native::step_down();
   const std::string secret = native::parse_secret(control.await_line());
-  Worker worker(options, way.connect(options, secret, control), control, record);
+  Worker worker(options, network.connect(options, secret, control), control, record);
   record.ready();
   worker.play();
   worker.end();
@@ -48,10 +48,10 @@ int last_words(Record &record, ExitStatus status, const std::function<void()> &s
   return status;
 }
 
-int run(const Options &options, Way &way) {
+int run(const Options &options, Network &network) {
   Record record;
   try {
-    play_worker(options, way, record);
+    play_worker(options, network, record);
     record.finish();
     return kDone;
   } catch (const native::Stopped &reason) {
@@ -64,11 +64,11 @@ int run(const Options &options, Way &way) {
 
 } // namespace
 
-int play(int argc, char **argv, Way &way) {
+int play(int argc, char **argv, Network &network) {
   const auto options = parse_options(argc, argv);
   if (const int *status = std::get_if<int>(&options))
     return *status;
-  return run(std::get<Options>(options), way);
+  return run(std::get<Options>(options), network);
 }
 
 } // namespace replay

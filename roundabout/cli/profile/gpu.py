@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout profile --from-gpu FILE` and `--gpu-plan`: profiles from a model's computing as measured on a GPU."""
+"""`roundabout profile gpu`: profiles from a model's computing as measured on a GPU."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Console
+import typer
 from rich.table import Table
 
 from analysis.records import profile_maker
+from roundabout.cli.profile.stored_profile import ResultJson, Save, new_profile_path
 from roundabout.core.errors import UsageError
 from roundabout.spec.reader.yaml_source import shown_path
+from roundabout.terminal.screen import Screen
 
 if TYPE_CHECKING:
     from analysis.records.gpu_record import GpuMeasurement, GpuRecord
     from roundabout.spec import Profile
 
-WORKERS = 2
 PAYLOAD_GBPS = 43.0
 """Payload rate of a link of 50 Gbit/s in the topologies of the papers' experiments (experiments/topologies)."""
 POD_PAYLOAD_GBPS = 391.0
@@ -25,36 +25,41 @@ POD_PAYLOAD_GBPS = 391.0
 UNNAMED = "gpu"
 
 
-def print_plan() -> None:
-    """Print the plan of measurements as JSON, which `trainers/torch/computing/measurement.py` reads."""
-    from roundabout.spec.training.computing_plan import plan_cases  # noqa: PLC0415 - `--help` need not wait for it
-
-    print(json.dumps(plan_cases(), indent=1))
-
-
-def report_gpu_record(  # noqa: PLR0913 - options of the command
-    path: Path,
-    words: Sequence[str],
-    target: Path | None,
-    console: Console,
-    *,
-    workers: int,
-    payload_gbps: float | None,
-    as_json: bool,
+def gpu(  # noqa: PLR0913, PLR0917 - one a command-line option
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="Record of a model's computing on a GPU.")],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[MODEL [FIELD=VALUE...]]",
+            help="A model, and fields such as batch=512 that choose one of its measurements; or a parallel job, and "
+            "fields to change in it, such as data=8. Default: show what the record holds.",
+        ),
+    ] = None,
+    workers: Annotated[int, typer.Option(min=2, max=10_000, help="For a model: number of workers in the ring.")] = 2,
+    payload_gbps: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            max=1e6,
+            metavar="GBPS",
+            help=f"Payload rate of a worker's link. Default: {PAYLOAD_GBPS:g}, and {POD_PAYLOAD_GBPS:g} for a "
+            "parallel job.",
+        ),
+    ] = None,
+    save: Save = None,
+    as_json: ResultJson = False,
 ) -> None:
-    """Print what a record from a GPU holds, or the profile of the measurement or the parallel job that `words` name.
-
-    The profile is stored at `target`. Raises UsageError for a target without a measurement, and RecordError for a file
-    that cannot be read, or a measurement that it does not have.
-    """
-    from analysis.records import gpu_record, parallel_profile  # noqa: PLC0415
+    """Make a profile from computing measured on a GPU, and computed communication (docs/reference/gpu-computing.md)."""
+    from analysis.records import gpu_record, parallel_profile  # noqa: PLC0415 - `--help` need not wait for it
     from roundabout.spec.training.parallel_job import read_parallel_jobs  # noqa: PLC0415
 
+    target = new_profile_path(save) if save else None
+    console = Screen(stderr=as_json)
     record = gpu_record.read_gpu_record(path)
     name = target.stem if target else UNNAMED
     if not words:
         if target:
-            raise UsageError(f"--save: found no model of {path}, expected one before --from-gpu")
+            raise UsageError(f"--save: found no model, expected one after {path}")
         console.print(_record_table(record), highlight=False)
         console.print(*(f"- {each}" for each in record.failures), sep="\n", highlight=False)
         if as_json:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from roundabout.runner.machine.journal import Entry
+from roundabout.runner.machine.undo_journal import Entry
 
 NAMESPACES = Path("/run/netns")  # folder of `ip netns`
 NAME = re.compile(r".+-pid(\d+)")

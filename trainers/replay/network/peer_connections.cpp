@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainers/replay/network/mesh.hpp"
+#include "trainers/replay/network/peer_connections.hpp"
 
 #include "native/control/handshake_listener.hpp"
 #include "native/errors.hpp"

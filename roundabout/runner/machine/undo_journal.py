@@ -17,6 +17,8 @@ from roundabout.runner.machine.state import make_private, remove_empty
 from roundabout.store import files
 
 JOURNALS = Path("/var/lib/roundabout/runs")
+# Key of the entries in journals of earlier versions, which must still be replayed after an upgrade.
+FORMER_KEY = "owed"
 
 Entry = dict[str, Any]  # {"kind": "folder" | "testbed" | "transport" | "settings", ...}, the argument of `undo`
 Undo = Callable[[Entry], None]
@@ -40,7 +42,7 @@ class Journal:
 
     def __init__(self, path: Path, run_path: Path) -> None:
         self._path, self._run_path = path, run_path
-        self._owed: list[tuple[Entry, Undo]] = []
+        self._pending: list[tuple[Entry, Undo]] = []  # the entries that are not undone yet, the oldest first
 
     @contextmanager
     def register_undo(self, entry: Entry, undo: Undo) -> Iterator[None]:
@@ -48,7 +50,7 @@ class Journal:
 
         If a host is unreachable, the entry stays for `catch_up`, and the run continues.
         """
-        self._owed.append((entry, undo))
+        self._pending.append((entry, undo))
         self._save()
         try:
             yield
@@ -59,23 +61,23 @@ class Journal:
     @property
     def entry_kinds(self) -> list[str]:
         """Return the kinds of the entries that are not undone yet."""
-        return sorted({entry["kind"] for entry, _ in self._owed})
+        return sorted({entry["kind"] for entry, _ in self._pending})
 
     def catch_up(self) -> list[RoundaboutError]:
         """Retry the entries that remain after lost hosts or an interruption, and return the errors."""
-        return apply_to_each(self._undo, reversed(list(self._owed)))
+        return apply_to_each(self._undo, reversed(list(self._pending)))
 
-    def _undo(self, owed: tuple[Entry, Undo]) -> None:
-        if owed not in self._owed:
+    def _undo(self, pending: tuple[Entry, Undo]) -> None:
+        if pending not in self._pending:
             return  # an interruption kept it from being undone in its turn: it was at the end
-        entry, undo = owed
+        entry, undo = pending
         undo(entry)
-        self._owed.remove(owed)
+        self._pending.remove(pending)
         with suppress(files.StoreError):  # on a full disk the rest must still be undone, and this may be so twice
             self._save()
 
     def _save(self) -> None:
-        write_entries(self._path, str(self._run_path), [entry for entry, _ in self._owed])
+        write_entries(self._path, str(self._run_path), [entry for entry, _ in self._pending])
 
 
 @contextmanager
@@ -94,7 +96,7 @@ def open_journal(run_id: str, run_path: Path, folder: Path) -> Iterator[Journal]
         errors.append(error)
     finally:
         errors += journal.catch_up()
-        if not journal._owed:
+        if not journal._pending:
             _forget(journal._path)
         raise_together(errors)
 
@@ -129,7 +131,7 @@ def replay(folder: Path, undo: Undo, tell: Callable[[str], None]) -> list[Cleanu
 
 def _replay_journal(path: Path, undo: Undo, tell: Callable[[str], None]) -> None:
     content = _read(path)
-    left = list(content["owed"])
+    left = list(content["pending"])
     tell(f"undoing what run {path.stem} left: {', '.join(sorted({entry['kind'] for entry in left})) or 'its journal'}")
 
     def settle_one(entry: Entry) -> None:
@@ -138,7 +140,7 @@ def _replay_journal(path: Path, undo: Undo, tell: Callable[[str], None]) -> None
         write_entries(path, content["run"], left)
 
     try:
-        raise_together(apply_to_each(settle_one, reversed(content["owed"])))
+        raise_together(apply_to_each(settle_one, reversed(content["pending"])))
     except RoundaboutError as error:
         raise CleanupError(f"run {path.stem}: {error.message}", error.hint, left) from error
     _forget(path)
@@ -173,8 +175,8 @@ def raise_together(errors: Sequence[RoundaboutError]) -> None:
 def _read(path: Path) -> dict[str, Any]:
     try:
         content = files.read_json(path)
-        entries = [{"kind": entry["kind"], **entry} for entry in content["owed"]]
-        return {"run": content.get("run", ""), "owed": entries}
+        pending = content["pending"] if "pending" in content else content[FORMER_KEY]
+        return {"run": content.get("run", ""), "pending": [{"kind": entry["kind"], **entry} for entry in pending]}
     except (files.StoreError, LookupError, TypeError) as error:
         hint = "see what is left of that run (`roundabout lab status`), undo it, and remove the file"
         raise CleanupError(f"{path}: found no journal of a run: {error}", hint, []) from error
@@ -182,7 +184,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 def write_entries(path: Path, run: str, left: list[Entry]) -> None:
     """Replace the journal file `path` by one with the entries `left` of the run in folder `run`. Raises StoreError."""
-    files.write_json(path, {"run": run, "owed": left})
+    files.write_json(path, {"run": run, "pending": left})
 
 
 def _forget(path: Path) -> None:

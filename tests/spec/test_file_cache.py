@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from roundabout.spec import load_experiment
-from roundabout.spec.assembly.snapshot import answer_once, snapshot
+from roundabout.spec.assembly.file_cache import cached_files, read_once
 from roundabout.spec.transports import registry
 
 pytestmark = pytest.mark.unit
@@ -19,24 +19,24 @@ def names(program: Path) -> list[str]:
     return [each.name for each in declared.counters] if declared else []
 
 
-def test_a_source_is_read_once_in_a_snapshot_and_anew_after_it(tmp_path: Path) -> None:
+def test_a_source_is_read_once_within_the_cache_and_anew_after_it(tmp_path: Path) -> None:
     program = tmp_path / "mine.bpf.c"
     program.write_text(COUNTER.format(name="first"))
-    with snapshot():
+    with cached_files():
         assert names(program) == ["first"]
         program.write_text(COUNTER.format(name="other_name"))
-        with snapshot():
+        with cached_files():
             assert names(program) == ["first"]
         assert names(program) == ["first"]
     assert names(program) == ["other_name"]
 
 
-def test_an_answer_is_computed_anew_outside_of_a_snapshot() -> None:
-    answers = iter(range(5))
-    assert [answer_once("question", lambda: next(answers)) for _ in range(2)] == [0, 1]
-    with snapshot():
-        assert [answer_once("question", lambda: next(answers)) for _ in range(2)] == [2, 2]
-    assert answer_once("question", lambda: next(answers)) == 3
+def test_a_file_is_read_anew_outside_of_the_cache() -> None:
+    contents = iter(range(5))
+    assert [read_once("key", lambda: next(contents)) for _ in range(2)] == [0, 1]
+    with cached_files():
+        assert [read_once("key", lambda: next(contents)) for _ in range(2)] == [2, 2]
+    assert read_once("key", lambda: next(contents)) == 3
 
 
 def test_each_experiment_sees_the_program_as_it_is(tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // replay: the worker whose bytes go over TCP.
-#include "native/sockets.hpp"
 #include "native/errors.hpp"
-#include "trainers/replay/network/mesh.hpp"
-#include "trainers/replay/playback/play.hpp"
+#include "native/sockets.hpp"
+#include "trainers/replay/network/peer_connections.hpp"
+#include "trainers/replay/program.hpp"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -88,7 +88,7 @@ private:
   std::uint64_t receive_quantum_ = 1;
 };
 
-class Sockets final : public Way {
+class Sockets final : public Network {
 public:
   void listen(const Options &options) override { listener_ = listen_for_peers(options); }
 
@@ -110,6 +110,6 @@ private:
 } // namespace replay
 
 int main(int argc, char **argv) {
-  replay::Sockets way;
-  return replay::play(argc, argv, way);
+  replay::Sockets network;
+  return replay::play(argc, argv, network);
 }
