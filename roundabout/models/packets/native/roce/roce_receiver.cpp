@@ -30,7 +30,7 @@ void RoceReceiver::take_data(const Packet &packet, Picos now) {
   pair.delivered++;
   if (packet.marked) { // It is the notification point.
     pair.marked++;
-    HostCounters &host = hosts_.counters[pair.to_host];
+    host_sample &host = hosts_.counters[pair.to_host];
     host.marked++;
     Picos &cnp_at = cnp_at_[pair.notification_point];
     if (now - cnp_at >= pair.cnp_gap) {

@@ -78,7 +78,7 @@ void congestion_on_idle(struct congestion_control *cc, struct tcp_view *view, in
     cc->algorithm->on_idle(cc, view, idle_ps);
 }
 
-void congestion_read_state(const struct congestion_control *cc, struct congestion_state *into) {
+void congestion_read(const struct congestion_control *cc, struct connection_result *into) {
   into->iterations = mltcp_iterations(cc->member);
   into->iteration_bytes = mltcp_iteration_bytes(cc->member);
   into->F_q24 = mltcp_F_q24(cc->member);

@@ -17,7 +17,7 @@ constexpr Bytes kWindowGrowth = 2;
 void TcpReceiver::take_segment(const Packet &packet, Picos now) {
   QueuePair &pair = hosts_.pairs[packet.pair];
   Connection &c = connections_[pair.tcp];
-  HostCounters &host = hosts_.counters[pair.to_host];
+  host_sample &host = hosts_.counters[pair.to_host];
   pair.delivered++;
   pair.marked += packet.marked;
   host.marked += packet.marked;
@@ -64,7 +64,7 @@ void TcpReceiver::take_segment(const Packet &packet, Picos now) {
   if (at_once || c.quick_acks > 0 || c.unacknowledged >= c.plan.ack_segments) {
     acknowledge(packet.pair, c, now, is_duplicate);
   } else if (c.ack_at == kNever) {
-    c.ack_at = now + c.plan.delayed_ack;
+    c.ack_at = now + c.plan.delayed_ack_ps;
     schedule_timers(events_, packet.pair, c);
   }
 }
