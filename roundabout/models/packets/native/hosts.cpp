@@ -206,6 +206,22 @@ void Hosts::receive(std::uint32_t which, Picos now) {
   }
 }
 
+std::uint32_t Hosts::make_reply(std::uint32_t index, Kind kind, Bytes frame_bytes) {
+  const QueuePair &pair = pairs[index];
+  const std::uint32_t which = forwarding_.packets.take();
+  Packet &packet = forwarding_.packets[which];
+  packet.seq = pair.expected;
+  packet.pair = index;
+  packet.hop = pair.back;
+  packet.payload = 0;
+  packet.frame = static_cast<std::uint16_t>(frame_bytes);
+  packet.kind = kind;
+  packet.priority = kind == Kind::kCnp ? kCnpPriority : pair.priority;
+  packet.marked = packet.wants_ack = packet.is_ecn = packet.echo = packet.is_duplicate = false;
+  packet.blocks = 0;
+  return which;
+}
+
 // --- turns at the NIC ------------------------------------------------------------------------------------------------
 
 void Hosts::request_turn(std::uint32_t index, Picos now) {

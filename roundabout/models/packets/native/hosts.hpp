@@ -59,9 +59,11 @@ public:
   Bytes allowed_by_feeders(const QueuePair &pair) const;    // bytes of the message that the pair may have sent
   void advance(std::uint32_t pair, Bytes bytes, Picos now); // The next bytes of the stream have arrived.
   void complete(const QueuePair &pair, Picos now);          // The receiver has acknowledged the message.
-  void request_turn(std::uint32_t pair, Picos now);         // at the NIC
-  void keep_turn(std::uint32_t pair);                       // while the NIC sends its packet: it is next again
-  void rejoin_turn(std::uint32_t pair);                     // in the same case, but behind all others
+  // Makes an ACK, NACK or CNP of what the pair has received, and returns its place in the pool.
+  std::uint32_t make_reply(std::uint32_t pair, Kind kind, Bytes frame_bytes);
+  void request_turn(std::uint32_t pair, Picos now); // at the NIC
+  void keep_turn(std::uint32_t pair);               // while the NIC sends its packet: it is next again
+  void rejoin_turn(std::uint32_t pair);             // in the same case, but behind all others
 
   std::uint32_t index_of(const QueuePair &pair) const { return static_cast<std::uint32_t>(&pair - pairs.data()); }
 
