@@ -65,7 +65,7 @@ uint32_t congestion_ssthresh(struct congestion_control *cc, const struct tcp_vie
   if (cc->algorithm->owns_window)
     return base;
   const uint64_t kept = mltcp_cut(cc->member, view->cwnd, base);
-  return kept > LEAST_SSTHRESH ? (uint32_t)kept : LEAST_SSTHRESH;
+  return kept > MIN_SSTHRESH ? (uint32_t)kept : MIN_SSTHRESH;
 }
 
 void congestion_on_timeout(struct congestion_control *cc, struct tcp_view *view) {
