@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.shared import tcp
 from roundabout.models.packets import Engine
-from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, NicPlan, PortPlan, TcpPlan
+from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, Structure, make_structure
 from roundabout.spec.frames import AROUND_BYTES, payload_share, segment_bytes
 from roundabout.spec.pfc import CONTROL_BYTES
 
@@ -51,14 +51,14 @@ def step(packets: float) -> Marking:
     return Marking(packets, packets, 1.0)
 
 
-def port(gbps: float, delay_us: float, host: int = -1, marking: Marking | None = None, loss: float = 0) -> PortPlan:
+def port(gbps: float, delay_us: float, host: int = -1, marking: Marking | None = None, loss: float = 0) -> Structure:
     marks = {"kmin_bytes": marking.kmin, "kmax_bytes": marking.kmax} if marking else {}
     thresholds = {name: round(packets * FRAME) for name, packets in marks.items()}
     pmax = marking.pmax if marking else 0
     return tcp.port(gbps, host, delay_ps=round(delay_us * PS_PER_US), pmax=pmax, loss=loss, **thresholds)
 
 
-def connection(algorithm: str, ack_segments: int) -> TcpPlan:
+def connection(algorithm: str, ack_segments: int) -> Structure:
     return tcp.connection(
         algorithm,
         hystart=0,
@@ -84,8 +84,8 @@ class Flow(NamedTuple):
 class Network:
     """Ports in pairs, and connections over them."""
 
-    def __init__(self, ports: Sequence[PortPlan], hosts: int, sample_us: float, seed: int = 1) -> None:
-        nic = NicPlan(control_bytes=CONTROL_BYTES, around_bytes=AROUND_BYTES, seed=seed)
+    def __init__(self, ports: Sequence[Structure], hosts: int, sample_us: float, seed: int = 1) -> None:
+        nic = make_structure("nic_plan", control_bytes=CONTROL_BYTES, around_bytes=AROUND_BYTES, seed=seed)
         self.engine = Engine(nic, ports, hosts, round(sample_us * PS_PER_US))
         self.pairs: list[int] = []
 

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.shared.tcp import ALGORITHMS, MTU, connection, port, send_forever
 from roundabout.models.packets import Engine
-from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, NicPlan
+from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, make_structure
 from roundabout.spec.delays import Delays
 from roundabout.spec.frames import AROUND_BYTES, payload_share
 from roundabout.spec.pfc import CONTROL_BYTES
@@ -40,7 +40,7 @@ def measure(algorithm: str, gbps: float, flows: int, ms: float) -> dict[str, Any
     delay = {"delay_ps": round((DELAYS.link_us + DELAYS.switch_us) * PS_PER_US)}
     ports = [port(HOST_GBPS, end, **delay) for host in range(flows) for end in (host, -1)]
     ports += [port(gbps, **delay, **queue), port(gbps, flows, **delay)]
-    nic = NicPlan(control_bytes=CONTROL_BYTES, around_bytes=AROUND_BYTES, seed=1)
+    nic = make_structure("nic_plan", control_bytes=CONTROL_BYTES, around_bytes=AROUND_BYTES, seed=1)
     engine = Engine(nic, ports, flows + 1, PS_PER_MS // 20)
     out = 2 * flows
     pairs = [

@@ -45,7 +45,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.shared.machine import hold_machine
 from benchmarks.shared.tcp import ALGORITHMS, MTU, connection, port, send_forever
 from roundabout.models.packets import Engine, Fabric
-from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, NicPlan, PortPlan
+from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, Structure, make_structure
 from roundabout.runner.machine.process_leftovers import process_name
 from roundabout.spec.frames import AROUND_BYTES, frame_bytes, payload_share
 from roundabout.spec.pfc import CONTROL_BYTES
@@ -281,7 +281,7 @@ def measure_kernel(lab: Lab, case: Case, seconds: float) -> dict[str, Any]:
 # --- the model -------------------------------------------------------------------------------------------------------
 
 
-def model_ports(case: Case, hop_us: float) -> list[PortPlan]:
+def model_ports(case: Case, hop_us: float) -> list[Structure]:
     """Return the ports from the sender to the switch, back, from the switch to the receiver, and back.
 
     Two properties of the lab's port have no name in the model. Its shaper (HTB) lets a packet go, and then waits for as
@@ -304,7 +304,7 @@ def model_ports(case: Case, hop_us: float) -> list[PortPlan]:
 
 def measure_model(case: Case, seconds: float, hop_us: float, window_bytes: int, seed: int) -> dict[str, Any]:
     """Return the figures of one repeat in the model."""
-    nic = NicPlan(control_bytes=CONTROL_BYTES, around_bytes=AROUND_BYTES, seed=seed)
+    nic = make_structure("nic_plan", control_bytes=CONTROL_BYTES, around_bytes=AROUND_BYTES, seed=seed)
     engine = Engine(nic, model_ports(case, hop_us), 2, PS_PER_MS)
     plan = connection(
         case.algorithm,

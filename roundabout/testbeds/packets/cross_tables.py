@@ -97,7 +97,7 @@ def build_flows(spec: TrialSpec, played: PlayedTrial, planned: PlannedLoads, whe
 
 
 def _intended_ms(load: Load, lead_ms: float) -> Floats:
-    started: Floats = load.flows["at"] / 1e9 - lead_ms
+    started: Floats = load.flows["at_ps"] / 1e9 - lead_ms
     return started
 
 

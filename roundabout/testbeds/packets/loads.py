@@ -54,7 +54,7 @@ def plan_loads(trial: PlannedTrial) -> PlannedLoads:
 def _flows(traffic: CrossTraffic, file: LoadFile) -> Load:
     classes = len(file.header["classes"])
     flows = np.zeros(len(file.flows), FLOW)
-    flows["at"] = file.flows["start_ns"] * PS_PER_NS
+    flows["at_ps"] = file.flows["start_ns"] * PS_PER_NS
     flows["bytes"] = file.flows["bytes"]
     flows["pool"] = file.flows["destination"].astype(np.int64) * classes + file.flows["class"]
     ends_ms = file.header["duration_ns"] / 1e6 - LEAD_MS

@@ -147,7 +147,7 @@ class PacketsTestbed(Scaling):
                 return Outcome({}, [f"cross traffic {name} ended before the jobs did: its load was sent"])
         for name, workers in played.iterations.items():
             for number, each in enumerate(workers[0], start=1):
-                self._context.observer.iteration(name, number, float(each["end"] - each["start"]) / PS_PER_MS)
+                self._context.observer.iteration(name, number, float(each["end_ps"] - each["start_ps"]) / PS_PER_MS)
         when = TrialStart(start_ns, self._context.clock.offset_ns)
         record: dict[str, Any] = {"start_ns": start_ns, "packet_hops": played.packet_hops}
         if played.deadlock:
