@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The flow-level engine for many hosts and jobs. It has the events of model.py, but computes only affected streams.
+"""The flow-level engine: iteration times of jobs whose flows get weighted max-min shares, by strict priority.
 
-The engine is written in C++ (roundabout/models/fluid/native); docs/explanation/flow-level-engine.md says which streams
-affect each other, and why the result is exact.
+A link's two directions are separate. In a phase of B bytes that takes A ms alone, data appear at the rate B / A. Data
+that cannot leave at once wait, and leave as fast as the stream's max-min share allows. The pattern determines when a
+worker ends a phase (jobs.py); the worker then enters the next phase. Rates are constant between events, so the solution
+is exact: it has no time step, no packets, no control loop and no jitter.
+
+The engine is written in C++ (roundabout/models/fluid/native), and computes only streams that an event affects;
+docs/explanation/flow-level-engine.md explains which these are.
 """
 
 import ctypes
@@ -20,6 +25,9 @@ from roundabout.models.native_engine import EngineError, load_engine
 from roundabout.spec.topology import Direction
 
 LIBRARY = "build/lib/libfluid.so"
+
+ITERATIONS = 40
+"""Default number of iterations that each job completes at least; the second half counts as the steady state."""
 
 INSTANTS = 100_000
 """Number of instants after which the engine returns to Python, so that it can be interrupted: some tenths of a second.
@@ -144,21 +152,30 @@ class Engine:
         return found
 
 
-def steady_iteration_times(
-    jobs: Sequence[FluidJob], capacity: Mapping[Direction, float], iterations: int
+def iteration_times(
+    jobs: Sequence[FluidJob],
+    capacity: Mapping[Direction, float],
+    iterations: int = ITERATIONS,
+    congested: float = 1.0,
 ) -> list[list[float]]:
-    """Return what `model.iteration_times` returns, many times as fast."""
-    return EndlessJobs(jobs, capacity).iteration_times(iterations)
+    """Return the times, ms, of every job's iterations until each job has completed `iterations`.
+
+    Faster jobs continue meanwhile, so lists can be longer than `iterations`; ends of jobs are ignored. An iteration
+    lasts as long as its slowest worker's. A share `congested` below 1 models congestion control that leaves capacity
+    unused while several streams need more.
+    """
+    return EndlessJobs(jobs, capacity, congested).iteration_times(iterations)
 
 
 class EndlessJobs:
     """Jobs that all run forever, simulated as far as their iterations are requested."""
 
-    def __init__(self, jobs: Sequence[FluidJob], capacity: Mapping[Direction, float]) -> None:
+    def __init__(self, jobs: Sequence[FluidJob], capacity: Mapping[Direction, float], congested: float = 1.0) -> None:
         endless = [replace(job, iterations=None, departs_ms=None) for job in jobs]
         self._jobs = {str(place): job for place, job in enumerate(endless)}
         self._engine = Engine(
-            ResidualCapacity.constant({edge: capacity[edge] for job in endless for edge in job.edges})
+            ResidualCapacity.constant({edge: capacity[edge] for job in endless for edge in job.edges}),
+            congested=congested,
         )
         for name, job in self._jobs.items():
             self._engine.add(name, job)
