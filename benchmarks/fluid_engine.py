@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fluid engine: a cluster's trace in it and in the plain model, and how its time and memory grow with the cluster.
+"""The fluid engine: how its time and memory grow with the cluster.
 
-    python benchmarks/fluid_engine.py [--hosts N,...] [--iterations N] [--plain-iterations N] [--short] [--json]
+    python benchmarks/fluid_engine.py [--hosts N,...] [--iterations N] [--short] [--json]
 
 Clusters are trees, 2:1 over-subscribed at each level, with 16 hosts a ToR and 16 switches below each other one; hosts'
 links carry 50 Gbit/s. They have a job for every five hosts, of 2 to 12 workers in a ring: three in four have GPUs next
 to each other, of which one in ten is somewhere else; the others' are anywhere. Hosts have two GPUs. Iterations last
 150 to 400 ms alone, of which 20 to 50 % is sending at 10 to 45 Gbit/s. Each cluster runs in a process of its own; times
 are CPU seconds of one processor, without that for making the cluster, and memory is the process's peak.
-
-The plain model looks at all streams at each event. It is timed on the smallest cluster, for fewer iterations.
 
 For a tenth of the iterations clusters are played once more with MLTCP in every job, and once with cross traffic: of one
 in ten of the hosts' links' directions it leaves another part every 5 ms, anything from none to all.
@@ -31,7 +29,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.shared import engines
-from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS, Direction, FluidJob, ResidualCapacity, iteration_times
+from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS, Direction, FluidJob, ResidualCapacity
 from roundabout.models.fluid.cross_traffic import STEP_MS
 from roundabout.models.fluid.engine import Engine
 from roundabout.models.fluid.jobs import ComputePhase, make_send_phase
@@ -139,10 +137,6 @@ def measure_cluster(hosts: int, iterations: int, kind: str) -> dict[str, Any]:
     """Return CPU seconds and memory of playing a cluster of a kind in this process."""
     tree, rng = Tree(hosts), random.Random(hosts)
     made = list(jobs(tree, iterations, rng))
-    if kind == "plain model":
-        begin = time.process_time()
-        iteration_times([*made], tree.capacity(), iterations)
-        return {"hosts": hosts, "jobs": len(made), "iterations": iterations, "s": time.process_time() - begin}
     if kind == "MLTCP":
         made = [replace(job, factor=Factor()) for job in made]
     have = residual_capacity(tree, made, rng) if kind == "cross traffic" else ResidualCapacity.constant(tree.capacity())
@@ -182,29 +176,25 @@ def main() -> None:
     """Measure the engine on clusters, and print the figures."""
     parser = engines.options(__doc__, hosts="100,300,1000,3000,10000")
     parser.add_argument("--iterations", type=int, default=1000)
-    parser.add_argument("--plain-iterations", type=int, default=20)
     options = parser.parse_args()
     if options.one:
         print(json.dumps(measure_here(*options.one)))
         return
     if options.short:
-        options.hosts, options.iterations, options.plain_iterations = "50", 20, 5
+        options.hosts, options.iterations = "50", 20
     sizes = options.hosts.split(",")
     apart = measure_here if options.short else partial(engines.measure_in_process, __file__)
     found = [apart(each, str(options.iterations), "fair") for each in sizes]
     for kind in ("MLTCP", "cross traffic"):
         found += [apart(each, str(options.iterations // 10), kind) for each in sizes if int(each) <= MAX_HOSTS]
-    model = [apart(sizes[0], str(options.plain_iterations), each) for each in ("plain model", "fair")]
-    ratio = model[0]["s"] / model[1]["s"]
     if options.json:
-        print(json.dumps({"clusters": found, "plain": model[0], "engine": model[1], "ratio": ratio}, indent=1))
+        print(json.dumps({"clusters": found}, indent=1))
         return
     for each in found:
         print(
             f"{each['kind']:13} {each['hosts']:6} hosts {each['jobs']:5} jobs {each['s']:8.2f} s"
             f" {each['us_per_iteration']:7.2f} us each {each['memory_mb']:6.0f} MB  {each['slowed']:.0%} of jobs slowed"
         )
-    print(f"plain model / engine, {sizes[0]} hosts, {options.plain_iterations} iterations: {ratio:.0f}")
 
 
 if __name__ == "__main__":

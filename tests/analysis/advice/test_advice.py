@@ -22,12 +22,13 @@ from analysis.statistics.iteration_period import NoPeriodError
 from analysis.statistics.phases import Estimate, FoundPhase, FoundProfile
 from roundabout.cli.main import main
 from roundabout.core.errors import UsageError
-from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS, Simulation
+from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
 from roundabout.spec import SpecError
 from roundabout.store import Run
 from tests.analysis.advice import random_jobs
 from tests.analysis.advice.scheduled_counters import Schedule
+from tests.fluid.oracle.model import Simulation
 
 pytestmark = pytest.mark.unit
 

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference flow-level model: iteration times of jobs whose flows get weighted max-min shares, by strict priority.
+"""The oracle of the flow-level engine: the same model, with every stream computed at each event.
 
-A link's two directions are separate. In a phase of B bytes that takes A ms alone, data appear at the rate B / A. Data
-that cannot leave at once wait, and leave as fast as the stream's max-min share allows. The pattern determines when a
-worker ends a phase (jobs.py); the worker then enters the next phase. Rates are constant between events, so the solution
-is exact: it has no time step, no packets, no control loop and no jitter. There are two exceptions. Beside flows of
-cross traffic the model advances in steps of the residual capacity (cross_traffic.py). If weights grow while jobs send
-(`FluidJob.factor`), it advances in an integrator's steps, to TOLERANCE (rate_integrator.py).
+Beside flows of cross traffic it advances in steps of the residual capacity (roundabout/models/fluid/cross_traffic.py).
+If weights grow while jobs send (`FluidJob.factor`), it advances in an integrator's steps, to TOLERANCE
+(rate_integrator.py).
 """
 
 import math
@@ -24,13 +21,10 @@ from roundabout.models.fluid.jobs import (
     Stream,
     merge_workers,
 )
-from roundabout.models.fluid.rate_integrator import TOLERANCE, integrate_step
-from roundabout.models.fluid.rates import Flow, max_min_rates
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
 from roundabout.spec.topology import Direction
-
-ITERATIONS = 40
-"""Default number of iterations that each job completes at least; the second half counts as the steady state."""
+from tests.fluid.oracle.rate_integrator import TOLERANCE, integrate_step
+from tests.fluid.oracle.rates import Flow, max_min_rates
 
 
 class Iteration(NamedTuple):
@@ -61,7 +55,7 @@ class Interval(NamedTuple):
 def iteration_times(
     jobs: Sequence[FluidJob],
     capacity: Mapping[Direction, float],
-    iterations: int = ITERATIONS,
+    iterations: int,
     congested: float = 1.0,
 ) -> list[list[float]]:
     """Return the times, ms, of every job's iterations until each job has completed `iterations`.
@@ -98,15 +92,23 @@ class Simulation:
         self.iterations = [[worker.iterations[: run.completed] for worker in run.workers] for run in runs]
 
 
+def capacity_at(residual: ResidualCapacity, ms: float) -> tuple[dict[Direction, float], float]:
+    """Return the capacity of each direction at an instant, and the time, ms, until which it holds."""
+    last = max(map(len, residual.bytes_per_ms.values())) - 1
+    step = min(int(ms / residual.step_ms + 1e-9), last)
+    until = (step + 1) * residual.step_ms if step < last else math.inf
+    return {edge: float(rates[min(step, len(rates) - 1)]) for edge, rates in residual.bytes_per_ms.items()}, until
+
+
 def _simulate(
     runs: "Sequence[_RunningJob]", left: ResidualCapacity, over: Callable[[], bool], congested: float = 1.0
 ) -> Iterator[Interval]:
     now = 0.0
-    capacity, changes = left.at(now)
+    capacity, changes = capacity_at(left, now)
     while not over():
         live = [(place, each) for place, run in enumerate(runs) for each in run.live()]
         if live and now >= changes:
-            capacity, changes = left.at(now)
+            capacity, changes = capacity_at(left, now)
 
         def next_event(now: float = now, changes: float = changes if live else math.inf) -> float:
             return min(changes, *(run.next_event(now) for run in runs))
@@ -291,7 +293,7 @@ class _Phase:
             feeder = None if each.passes_on is None else self.streams[each.passes_on]
             self.streams.append(_ActiveStream(each, tally, each.size / send.alone_ms, each.size, feeder))
         self.entered: set[int] = set()
-        self.parties = list(send.parties)
+        self.barriers = list(send.barriers)
 
     def enter(self, worker: int) -> None:
         self.entered.add(worker)
@@ -315,13 +317,13 @@ class _Phase:
 
     def released_barriers(self) -> list[Barrier]:
         """Return the barriers that are released, once."""
-        done = [party for party in self.parties if self._done(party)]
+        done = [barrier for barrier in self.barriers if self._done(barrier)]
         if done:
-            self.parties = [party for party in self.parties if party not in done]
+            self.barriers = [barrier for barrier in self.barriers if barrier not in done]
         return done
 
-    def _done(self, party: Barrier) -> bool:
-        for place in party.awaits:
+    def _done(self, barrier: Barrier) -> bool:
+        for place in barrier.awaits:
             live = self.streams[place]
             if not (live.done and live.has_begun and live.stream.receiver in self.entered):
                 return False
@@ -390,11 +392,11 @@ class _RunningJob:
                     self._enter_next(number, now)
                     moved = True
             for place, phase in list(self.phases.items()):
-                for party in phase.released_barriers():
-                    for number in party.workers:
+                for barrier in phase.released_barriers():
+                    for number in barrier.workers:
                         self._enter_next(number, now)
                     moved = True
-                if not phase.parties:
+                if not phase.barriers:
                     del self.phases[place]
             self.ended = self.completed >= self.limit
         if now + EQUAL_MS >= self.departs:
@@ -418,7 +420,7 @@ class _RunningJob:
         phase = self.job.phases[worker.phase]
         if isinstance(phase, ComputePhase):
             worker.until = now + phase.ms * self.job.stretches[begun % len(self.job.stretches)]
-        elif any(number in party.workers for party in phase.parties):
+        elif any(number in barrier.workers for barrier in phase.barriers):
             worker.until = math.inf
             worker.compute_end = now if worker.compute_end is None else worker.compute_end
             place = (iteration, _) = begun, worker.phase
