@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fluid engine: how its time and memory grow with the cluster.
+"""The fluid engine: a cluster's trace in it and in the plain model, and how its time and memory grow with the cluster.
 
-    python benchmarks/fluid_engine.py [--hosts N,...] [--iterations N] [--short] [--json]
+    python benchmarks/fluid_engine.py [--hosts N,...] [--iterations N] [--plain-iterations N] [--short] [--json]
 
 Clusters are trees, 2:1 over-subscribed at each level, with 16 hosts a ToR and 16 switches below each other one; hosts'
 links carry 50 Gbit/s. They have a job for every five hosts, of 2 to 12 workers in a ring: three in four have GPUs next
@@ -9,11 +9,12 @@ to each other, of which one in ten is somewhere else; the others' are anywhere. 
 150 to 400 ms alone, of which 20 to 50 % is sending at 10 to 45 Gbit/s. Each cluster runs in a process of its own; times
 are CPU seconds of one processor, without that for making the cluster, and memory is the process's peak.
 
+The plain model looks at all streams at each event. It is timed on the smallest cluster, for fewer iterations.
+
 For a tenth of the iterations clusters are played once more with MLTCP in every job, and once with cross traffic: of one
 in ten of the hosts' links' directions it leaves another part every 5 ms, anything from none to all.
 """
 
-import json
 import random
 import resource
 import sys
@@ -28,13 +29,14 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.shared import engines
+from benchmarks.shared.command import measure_in_process, print_result, read_options
 from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS, Direction, FluidJob, ResidualCapacity
 from roundabout.models.fluid.cross_traffic import STEP_MS
 from roundabout.models.fluid.engine import Engine
 from roundabout.models.fluid.jobs import ComputePhase, make_send_phase
 from roundabout.models.fluid.mltcp import Factor
 from roundabout.spec.patterns import all_transfers
+from tests.fluid.oracle.model import iteration_times
 
 BELOW = 16
 HOST_GBPS = 50.0
@@ -137,6 +139,10 @@ def measure_cluster(hosts: int, iterations: int, kind: str) -> dict[str, Any]:
     """Return CPU seconds and memory of playing a cluster of a kind in this process."""
     tree, rng = Tree(hosts), random.Random(hosts)
     made = list(jobs(tree, iterations, rng))
+    if kind == "plain model":
+        begin = time.process_time()
+        iteration_times([*made], tree.capacity(), iterations)
+        return {"hosts": hosts, "jobs": len(made), "iterations": iterations, "s": time.process_time() - begin}
     if kind == "MLTCP":
         made = [replace(job, factor=Factor()) for job in made]
     have = residual_capacity(tree, made, rng) if kind == "cross traffic" else ResidualCapacity.constant(tree.capacity())
@@ -167,34 +173,24 @@ def measure_cluster(hosts: int, iterations: int, kind: str) -> dict[str, Any]:
     }
 
 
-def measure_here(hosts: str, iterations: str, kind: str) -> dict[str, Any]:
-    """Return the result of `measure_cluster`, with arguments from a command line."""
-    return measure_cluster(int(hosts), int(iterations), kind)
-
-
 def main() -> None:
     """Measure the engine on clusters, and print the figures."""
-    parser = engines.options(__doc__, hosts="100,300,1000,3000,10000")
-    parser.add_argument("--iterations", type=int, default=1000)
-    options = parser.parse_args()
-    if options.one:
-        print(json.dumps(measure_here(*options.one)))
-        return
-    if options.short:
-        options.hosts, options.iterations = "50", 20
-    sizes = options.hosts.split(",")
-    apart = measure_here if options.short else partial(engines.measure_in_process, __file__)
-    found = [apart(each, str(options.iterations), "fair") for each in sizes]
+    short = {"hosts": "50", "iterations": 20, "plain_iterations": 5}
+    options = read_options(__doc__, short, hosts="100,300,1000,3000,10000", iterations=1000, plain_iterations=20)
+    apart = measure_cluster if options.short else partial(measure_in_process, measure_cluster)
+    sizes = [int(each) for each in options.hosts.split(",")]
+    found = [apart(each, options.iterations, "fair") for each in sizes]
     for kind in ("MLTCP", "cross traffic"):
-        found += [apart(each, str(options.iterations // 10), kind) for each in sizes if int(each) <= MAX_HOSTS]
-    if options.json:
-        print(json.dumps({"clusters": found}, indent=1))
-        return
-    for each in found:
-        print(
-            f"{each['kind']:13} {each['hosts']:6} hosts {each['jobs']:5} jobs {each['s']:8.2f} s"
-            f" {each['us_per_iteration']:7.2f} us each {each['memory_mb']:6.0f} MB  {each['slowed']:.0%} of jobs slowed"
-        )
+        found += [apart(each, options.iterations // 10, kind) for each in sizes if each <= MAX_HOSTS]
+    plain, engine = (apart(sizes[0], options.plain_iterations, each) for each in ("plain model", "fair"))
+    ratio = plain["s"] / engine["s"]
+    lines = [
+        f"{each['kind']:13} {each['hosts']:6} hosts {each['jobs']:5} jobs {each['s']:8.2f} s"
+        f" {each['us_per_iteration']:7.2f} us each {each['memory_mb']:6.0f} MB  {each['slowed']:.0%} of jobs slowed"
+        for each in found
+    ]
+    lines.append(f"plain model / engine, {sizes[0]} hosts, {options.plain_iterations} iterations: {ratio:.0f}")
+    print_result(options, {"clusters": found, "plain": plain, "engine": engine, "ratio": ratio}, lines)
 
 
 if __name__ == "__main__":

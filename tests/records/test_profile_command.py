@@ -7,22 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from analysis.statistics import phases
 from roundabout.cli.main import main
 from roundabout.spec import load_profile
 from tests.records.record_writers import Inspector, et, groups_node, metadata, node
 from tests.records.synthetic_records import Made, data_parallel
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("few_resamplings")]
 
 HERE = Path(__file__).parent
 TRACES = [str(HERE / "ddp-lab" / f"rank{rank}.json.gz") for rank in (0, 1)]
 FABRIC = str(HERE / "examples" / "nccl-tests" / "version-3.json")
-
-
-@pytest.fixture(autouse=True)
-def few_resamplings(monkeypatch):
-    monkeypatch.setattr(phases, "RESAMPLINGS", 3)
 
 
 def test_a_profile_of_records_is_shown_and_stored(tmp_path, monkeypatch, capsys):

@@ -8,19 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from analysis.statistics import phases
 from roundabout.cli.main import main
 from roundabout.cli.profile import measure as command, stored_profile
 from roundabout.spec import load_experiment, load_profile
 from roundabout.store import schemas
 from tests.analysis.synthetic_runs import as_older
 
-pytestmark = pytest.mark.unit
-
-
-@pytest.fixture(autouse=True)
-def few_resamplings(monkeypatch):
-    monkeypatch.setattr(phases, "RESAMPLINGS", 5)
+pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("few_resamplings")]
 
 
 @pytest.fixture
