@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cffi import FFI
 from hypothesis import given, settings, strategies as st
 
 from roundabout.core import paths
@@ -15,7 +16,7 @@ from roundabout.models.fluid import Engine, EngineError, ResidualCapacity, itera
 from roundabout.models.fluid.contention import contended_groups
 from roundabout.models.fluid.jobs import Barrier, ComputePhase, FluidJob, SendPhase, Stream, make_send_phase
 from roundabout.models.fluid.mltcp import SHAPES, Factor
-from roundabout.models.native_engine import load_engine
+from roundabout.models.native_engine import open_library
 from roundabout.spec.cassini import Timetable
 from roundabout.spec.patterns import PATTERNS, all_transfers
 from tests.fluid.oracle import model
@@ -308,7 +309,7 @@ def test_an_engine_older_than_its_sources_is_refused(tmp_path, monkeypatch):
     source.touch()
     library = tmp_path / "libfluid.so"
     library.write_bytes((Path(__file__).parents[2] / "build/lib/libfluid.so").read_bytes())
-    load_engine("fluid", "libfluid.so", {})
+    open_library("fluid", "libfluid.so", FFI())
     os.utime(source, (time.time() + 60,) * 2)
     with pytest.raises(EngineError, match=r"older than its sources: libfluid\.so"):
-        load_engine("fluid", "libfluid.so", {})
+        open_library("fluid", "libfluid.so", FFI())

@@ -275,8 +275,8 @@ def test_a_ring_is_as_one_worker():
 
 def test_transfers_within_a_host_do_not_wait():
     streams = (Stream(0, 0, (LINK,), 100 * RATE), Stream(1, 1, (), 50 * RATE))
-    parties = tuple(Barrier((worker,), (worker,)) for worker in (0, 1))
-    job = FluidJob((SendPhase(streams, 100.0, parties), ComputePhase(100.0)), workers=2, factor=MLTCP, iterations=20)
+    barriers = tuple(Barrier((worker,), (worker,)) for worker in (0, 1))
+    job = FluidJob((SendPhase(streams, 100.0, barriers), ComputePhase(100.0)), workers=2, factor=MLTCP, iterations=20)
     course = Simulation(
         [job, replace(one_way(100.0, 100.0), iterations=20, factor=MLTCP)], ResidualCapacity.constant({LINK: RATE})
     )

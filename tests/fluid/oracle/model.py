@@ -293,7 +293,7 @@ class _Phase:
             feeder = None if each.passes_on is None else self.streams[each.passes_on]
             self.streams.append(_ActiveStream(each, tally, each.size / send.alone_ms, each.size, feeder))
         self.entered: set[int] = set()
-        self.parties = list(send.parties)
+        self.barriers = list(send.barriers)
 
     def enter(self, worker: int) -> None:
         self.entered.add(worker)
@@ -317,13 +317,13 @@ class _Phase:
 
     def released_barriers(self) -> list[Barrier]:
         """Return the barriers that are released, once."""
-        done = [party for party in self.parties if self._done(party)]
+        done = [barrier for barrier in self.barriers if self._done(barrier)]
         if done:
-            self.parties = [party for party in self.parties if party not in done]
+            self.barriers = [barrier for barrier in self.barriers if barrier not in done]
         return done
 
-    def _done(self, party: Barrier) -> bool:
-        for place in party.awaits:
+    def _done(self, barrier: Barrier) -> bool:
+        for place in barrier.awaits:
             live = self.streams[place]
             if not (live.done and live.has_begun and live.stream.receiver in self.entered):
                 return False
@@ -392,11 +392,11 @@ class _RunningJob:
                     self._enter_next(number, now)
                     moved = True
             for place, phase in list(self.phases.items()):
-                for party in phase.released_barriers():
-                    for number in party.workers:
+                for barrier in phase.released_barriers():
+                    for number in barrier.workers:
                         self._enter_next(number, now)
                     moved = True
-                if not phase.parties:
+                if not phase.barriers:
                     del self.phases[place]
             self.ended = self.completed >= self.limit
         if now + EQUAL_MS >= self.departs:
@@ -420,7 +420,7 @@ class _RunningJob:
         phase = self.job.phases[worker.phase]
         if isinstance(phase, ComputePhase):
             worker.until = now + phase.ms * self.job.stretches[begun % len(self.job.stretches)]
-        elif any(number in party.workers for party in phase.parties):
+        elif any(number in barrier.workers for barrier in phase.barriers):
             worker.until = math.inf
             worker.compute_end = now if worker.compute_end is None else worker.compute_end
             place = (iteration, _) = begun, worker.phase

@@ -11,14 +11,14 @@
 
 namespace fluid {
 
-struct Growing {
+struct IntegrationStep {
   struct Sender { // streams with one weight
     Job *job;
-    const Tally *tally;
+    const SentBytes *sent;
     bool operator==(const Sender &) const = default;
   };
 
-  double begins = 0, ends = kInfinity;
+  double begins_ms = 0, ends_ms = kInfinity;
   std::vector<Flow *> flows;          // in the order of `shares`
   std::vector<std::size_t> sender_of; // index in `senders`, by flow
   std::vector<Sender> senders;
@@ -26,35 +26,36 @@ struct Growing {
   Shares shares;
 
   // Computes the rates at the step's begin; call it after all fields above are set.
-  void begin();
+  void start();
 
-  // Takes the longest step up to `at_most_ms` that is accurate enough, and returns its length. It sets `step_ms` of its
-  // jobs to the length that the next step may try.
-  double step(double at_most_ms);
+  // Takes the longest step up to `at_most_ms` that is accurate enough, and returns its length. It sets `next_step_ms`
+  // of its jobs to the length that the next step may try.
+  double choose_length(double at_most_ms);
 
   // Sets the flows' rates to their means over the first `ms` of the step.
-  void set_means(double ms);
+  void set_mean_rates(double ms);
 
   // Sets the flows' rates to their means over the whole last step.
-  void keep_means();
+  void set_mean_rates();
 
 private:
-  // Writes mean rates over `ms` to `means_`, and returns the estimated error of the sent bytes over the allowed one.
+  // Writes mean rates over `ms` to `mean_rates_`, and returns the estimated error of the sent bytes over the allowed
+  // one.
   double integrate(double ms);
   // Does the same for `all` flows, or only while bottlenecks stay the same; returns none if they change.
   std::optional<double> integrate(double ms, bool all);
-  double before_bend(double ms);
-  void weigh(double ms, std::size_t stage);
-  bool find_rates(std::vector<double> &into, bool all);
+  double length_before_bend(double ms);
+  void compute_weights(double ms, std::size_t stage);
+  bool compute_rates(std::vector<double> &into, bool all);
 
   std::optional<Bottlenecks> bottlenecks_;
-  std::vector<int> all_;
+  std::vector<int> every_flow_;
   double bend_ms_ = kInfinity;
-  bool bends_ = false;                      // true if the last integration crossed a bend
-  std::vector<double> begin_, means_;       // by flow
-  std::vector<double> weights_, constant_;  // by sender: rates that do not vary, bytes/ms
-  std::vector<std::vector<double>> slopes_; // by stage and flow
-  std::vector<std::vector<double>> sent_;   // by stage and sender: bytes/ms
+  bool bends_ = false;                                  // true if the last integration crossed a bend
+  std::vector<double> first_rates_, mean_rates_;        // by flow
+  std::vector<double> weights_, constant_sender_rates_; // by sender: rates that do not vary, bytes/ms
+  std::vector<std::vector<double>> stage_rates_;        // by stage and flow
+  std::vector<std::vector<double>> stage_sender_rates_; // by stage and sender: bytes/ms
 };
 
 } // namespace fluid
