@@ -5,9 +5,7 @@ An engine's C API is declared once, in native/c_api.h: its C++ includes that hea
 functions begin with the engine's: fluid_run, for example.
 """
 
-import ctypes
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +14,6 @@ from cffi import FFI
 
 from roundabout.core import paths
 from roundabout.core.errors import RoundaboutError
-
-Functions = Mapping[str, tuple[Any, tuple[Any, ...]]]
-"""Result type and argument types of each function, by its name without the engine's."""
 
 PREPROCESSOR = re.compile(r"^#ifdef __cplusplus$.*?^#endif$|^#.*?$", re.DOTALL | re.MULTILINE)
 """The lines of a header that the parser of cffi does not read, with those for C++ alone."""
@@ -48,18 +43,6 @@ def open_library(engine: str, library: str, declarations: FFI) -> Any:
     Raises EngineError if it is not built, or not since a source of the engine changed.
     """
     return declarations.dlopen(str(_current_path(engine, library)))
-
-
-def load_engine(engine: str, library: str, functions: Functions) -> ctypes.CDLL:
-    """Return an engine's library, a path below `paths.ROOT`, with the types of its functions.
-
-    Raises EngineError if it is not built, or not since a source of the engine changed.
-    """
-    loaded = ctypes.CDLL(str(_current_path(engine, library)))
-    for name, (returned, taken) in functions.items():
-        function = getattr(loaded, f"{engine}_{name}")
-        function.restype, function.argtypes = returned, taken
-    return loaded
 
 
 def _current_path(engine: str, library: str) -> Path:

@@ -219,7 +219,7 @@ def _open(library: str) -> tuple[FFI, Any]:
 
 def _job_fields(job: FluidJob) -> dict[str, Any]:
     """Return the fields of fluid_job."""
-    fields = {
+    fields: dict[str, Any] = {
         "workers": job.workers,
         "priority": job.priority,
         "iterations": NO_END if job.iterations is None else job.iterations,
