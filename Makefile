@@ -83,6 +83,7 @@ lint-imports:
 
 lint-style:
 	ruff check
+	ruff check --preview --select PLC2701,SLF001 --exclude tests/quiet.py tests benchmarks  # private names
 	ruff format --check
 
 lint-native:

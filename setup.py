@@ -14,7 +14,7 @@ from setuptools.command.build_py import build_py
 sys.path.insert(0, str(Path(__file__).parent))  # which builders leave out
 
 from roundabout.core.paths import CARRIED, REVISION, ROOT
-from roundabout.runner.machine_facts import revision_of
+from roundabout.runner.code_facts import revision_of
 
 
 class Build(build_py):

@@ -12,8 +12,6 @@ Medians of rounds, with least and most. Linux's own transports that this kernel 
 root, iperf3 and an otherwise idle machine.
 """
 
-import argparse
-import json
 import statistics
 import subprocess
 import sys
@@ -24,10 +22,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.shared.command import print_result, read_options
 from benchmarks.shared.machine import hold_machine
-from roundabout.judge import programs
-from roundabout.judge.measurement import pair
-from roundabout.runner.machine.leftovers import process_name
+from roundabout.checks.judge import programs
+from roundabout.checks.judge.measurement import pair
+from roundabout.runner.machine.process_leftovers import process_name
 from roundabout.runner.transports import TOOL
 from roundabout.spec.transports import FOLDER, Transport, registry
 from roundabout.testbeds.lab.network import cc_allowlist
@@ -129,23 +128,14 @@ def _ratio(found: dict[str, float], form: str) -> str:
 
 def main() -> None:
     """Measure transports, and print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", help="some transports, beside cubic")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=int, default=3)
-    parser.add_argument(
-        "--short", action="store_true", help="about a second, to see that it runs; its figures mean nothing"
-    )
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    rounds, seconds = (1, 1) if options.short else (options.rounds, options.seconds)
+    options = read_options(__doc__, {"rounds": 1, "seconds": 1}, only="", rounds=5, seconds=3)
     every = [each for each in registry.transport_names() if each != "cubic" and (each == "reno" or not options.short)]
     names = in_kernel(options.only.split(",") if options.only else every)
     read = {FOLDER: Path()}
     transports = {name: Transport.model_validate({"name": name}, context=read) for name in ("cubic", *names)}
     with hold_machine():
-        result = measure(transports, rounds, seconds, short=options.short)
-    print(json.dumps(result, indent=2) if options.json else "\n".join(format_result(result)))
+        result = measure(transports, options.rounds, options.seconds, short=options.short)
+    print_result(options, result, format_result(result))
 
 
 if __name__ == "__main__":

@@ -9,16 +9,16 @@ little room, which leaves most to rule out. Times are CPU seconds of one process
 Algorithm 2 on placements of 48 links with 3 jobs each, on two processors by the clock, and on ever more links on one.
 """
 
-import argparse
 import itertools
-import json
 import os
 import random
 import statistics
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
 
+from benchmarks.shared.command import print_result, quickest, read_options
 from roundabout.models.cassini import Arc, Candidate, Circle, Rotations, rank_placements, rotate, unify
 from roundabout.models.cassini.circles import Floats
 
@@ -79,23 +80,17 @@ def least(fixed: Floats, one: Floats, other: Floats) -> float:
     return float(np.maximum(total, 0, out=total).mean(axis=-1).min())
 
 
-def quickest(circles: Sequence[Circle], degrees: float, repeats: int) -> tuple[float, Rotations]:
-    """Return the least CPU seconds of `repeats` searches, and the rotations found."""
-    taken = []
-    for _ in range(repeats):
-        begin = time.process_time()
-        found = rotate(unify(circles), CAPACITY_GBPS, degrees)
-        taken.append(time.process_time() - begin)
-    return min(taken), found
+def search(circles: Sequence[Circle], degrees: float) -> Rotations:
+    return rotate(unify(circles), CAPACITY_GBPS, degrees)
 
 
-def one_link(jobs: int, degrees: float, tried: int, kind: str, options: argparse.Namespace) -> dict[str, Any]:
+def one_link(jobs: int, degrees: float, tried: int, kind: str, options: Namespace) -> dict[str, Any]:
     """Measure our search on random links of `jobs` jobs; compare it on `tried` links with the exhaustive grid."""
     rng, ours_s, ratios, best = random.Random(jobs), [], [], 0
-    rotate(unify([job(rng, "first", kind)]), CAPACITY_GBPS, degrees)  # loads what is loaded once
+    search([job(rng, "first", kind)], degrees)  # loads what is loaded once
     for link in range(options.links):
         circles = [job(rng, f"j{place}", kind) for place in range(jobs)]
-        taken_s, found = quickest(circles, degrees, options.repeats)
+        taken_s, found = quickest(options.repeats, partial(search, circles, degrees))
         ours_s.append(taken_s)
         best += found.is_best
         if link < tried:
@@ -143,7 +138,7 @@ def growth(most_links: int) -> dict[int, float]:
     return taken
 
 
-def draw(taken: dict[int, float], file: Path) -> None:
+def draw(taken: dict[int, float], file: str) -> None:
     """Draw CPU seconds against the number of links into a file."""
     from analysis.render import style  # noqa: PLC0415 - takes a second, and only pictures need it
 
@@ -160,17 +155,7 @@ def draw(taken: dict[int, float], file: Path) -> None:
 
 def main() -> None:
     """Measure Cassini's search, and print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--links", type=int, default=LINKS)
-    parser.add_argument("--repeats", type=int, default=REPEATS)
-    parser.add_argument("--picture", type=Path, help="draw the growth with the number of links into this file")
-    parser.add_argument(
-        "--short", action="store_true", help="about a second, to see that it runs; its figures mean nothing"
-    )
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    if options.short:
-        options.links = options.repeats = 1
+    options = read_options(__doc__, {"links": 1, "repeats": 1}, links=LINKS, repeats=REPEATS, picture="")
     count, links, most_links = (2, 5, 30) if options.short else (10, 48, max(GROWTH))
     results = {
         f"{jobs} jobs at {degrees:g}°, {kind}": one_link(jobs, degrees, tried, kind, options)
@@ -180,16 +165,16 @@ def main() -> None:
     taken, both_s = growth(most_links), two_processors(count, links)
     if options.picture:
         draw(taken, options.picture)
-    if options.json:
-        print(json.dumps({"one_link": results, "growth_s": taken, "two_processors_s": both_s}, indent=1))
-        return
-    for name, result in results.items():
-        times = "   ".join(
-            f"{key.removesuffix('_ms')} {result[key]:7.2f} ms" for key in ("median_ms", "p90_ms", "max_ms")
-        )
-        print(f"{name:38} {times}   best {100 * result['best']:.0f} %   grid / ours {result['grid_over_ours']:8.1f}")
-    print("   ".join(f"{links} links {seconds:.2f} s" for links, seconds in taken.items()))
-    print(f"{count} placements x {links} links x 3 jobs, two processors: {both_s:.2f} s by the clock")
+    result = {"one_link": results, "growth_s": taken, "two_processors_s": both_s}
+    lines = [*map(format_link, results, results.values())]
+    lines.append("   ".join(f"{links} links {seconds:.2f} s" for links, seconds in taken.items()))
+    lines.append(f"{count} placements x {links} links x 3 jobs, two processors: {both_s:.2f} s by the clock")
+    print_result(options, result, lines)
+
+
+def format_link(name: str, found: dict[str, Any]) -> str:
+    times = "   ".join(f"{key} {found[f'{key}_ms']:7.2f} ms" for key in ("median", "p90", "max"))
+    return f"{name:38} {times}   best {100 * found['best']:.0f} %   grid / ours {found['grid_over_ours']:8.1f}"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decoding captures: ours, to Parquet, against tshark -T fields and pyshark, in packets a second of one capture.
 
-python benchmarks/decode.py [--megabytes N] [--tshark-packets N] [--pyshark-packets N] [--short] [--json]
+    python benchmarks/decode.py [--megabytes N] [--tshark-packets N] [--pyshark-packets N] [--folder PATH]
+                               [--snap-bytes N] [--short] [--json]
 
 The capture is made here: TCP and RoCEv2 between eight hosts, headers only (128 bytes a packet) unless --snap-bytes
 gives another length, as the lab and a rack capture them. Ours decodes all of it, Parquet written included. The others
@@ -9,8 +10,6 @@ get its first packets, because they would take minutes, and so does ours beside 
 alike. Needs tshark.
 """
 
-import argparse
-import json
 import random
 import struct
 import subprocess
@@ -23,6 +22,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.shared.command import print_result, read_options
 
 TEMPLATES = 4096
 FIELDS = """
@@ -142,35 +143,26 @@ def measure_contenders(capture: Path, slices: dict[str, int]) -> Iterator[tuple[
 
 def main() -> None:
     """Measure decoders on one capture, and print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--megabytes", type=int, default=1000)
-    parser.add_argument("--snap-bytes", type=int, default=128)
-    parser.add_argument("--tshark-packets", type=int, default=500_000)
-    parser.add_argument("--pyshark-packets", type=int, default=50_000)
-    parser.add_argument("--folder", type=Path, help="where the capture is made (default: the system's temporary files)")
-    parser.add_argument(
-        "--short", action="store_true", help="about a second, to see that it runs; its figures mean nothing"
-    )
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
+    short = {"megabytes": 1, "tshark_packets": 1000, "pyshark_packets": 0}
+    sizes = {"megabytes": 1000, "snap_bytes": 128, "tshark_packets": 500_000, "pyshark_packets": 50_000}
+    options = read_options(__doc__, short, **sizes, folder=tempfile.gettempdir())
     slices = {"tshark": options.tshark_packets, "pyshark": options.pyshark_packets}
-    if options.short:
-        options.megabytes, slices = 1, {"tshark": 1000}
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         capture = Path(folder) / "capture.pcap"
         packets = make_capture(capture, options.megabytes, options.snap_bytes)
-        slices = {name: min(count, packets) for name, count in slices.items()}
+        slices = {name: min(count, packets) for name, count in slices.items() if count}
         results = dict(measure_contenders(capture, slices))
     rates = {name: result["packets"] / result["s"] for name, result in results.items()}
     ratios = {name: rates["ours, whole capture"] / rates[name] for name in slices}
-    if options.json:
-        print(json.dumps({"results": results, "packets_per_s": rates, "ratios": ratios}, indent=1))
-        return
-    for name, result in results.items():
-        more = f"   {result['peak_mb']:.0f} MB at most" if "peak_mb" in result else ""
-        print(f"{name:24} {result['packets']:9} packets {result['s']:7.2f} s {rates[name] / 1e3:9.1f} k/s{more}")
-    for name, ratio in ratios.items():
-        print(f"ours / {name:10} {ratio:8.1f}")
+    lines = [format_decoder(name, each) for name, each in results.items()]
+    lines += [f"ours / {name:10} {ratio:8.1f}" for name, ratio in ratios.items()]
+    print_result(options, {"results": results, "packets_per_s": rates, "ratios": ratios}, lines)
+
+
+def format_decoder(name: str, found: dict[str, Any]) -> str:
+    memory = f"   {found['peak_mb']:.0f} MB at most" if "peak_mb" in found else ""
+    rate = found["packets"] / found["s"] / 1e3
+    return f"{name:24} {found['packets']:9} packets {found['s']:7.2f} s {rate:9.1f} k/s{memory}"
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ For a tenth of the iterations clusters are played once more with MLTCP in every 
 in ten of the hosts' links' directions it leaves another part every 5 ms, anything from none to all.
 """
 
-import json
 import random
 import resource
 import sys
@@ -30,13 +29,14 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.shared import engines
-from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS, Direction, FluidJob, ResidualCapacity, iteration_times
+from benchmarks.shared.command import measure_in_process, print_result, read_options
+from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS, Direction, FluidJob, ResidualCapacity
 from roundabout.models.fluid.cross_traffic import STEP_MS
 from roundabout.models.fluid.engine import Engine
 from roundabout.models.fluid.jobs import ComputePhase, make_send_phase
 from roundabout.models.fluid.mltcp import Factor
 from roundabout.spec.patterns import all_transfers
+from tests.fluid.oracle.model import iteration_times
 
 BELOW = 16
 HOST_GBPS = 50.0
@@ -173,38 +173,24 @@ def measure_cluster(hosts: int, iterations: int, kind: str) -> dict[str, Any]:
     }
 
 
-def measure_here(hosts: str, iterations: str, kind: str) -> dict[str, Any]:
-    """Return the result of `measure_cluster`, with arguments from a command line."""
-    return measure_cluster(int(hosts), int(iterations), kind)
-
-
 def main() -> None:
     """Measure the engine on clusters, and print the figures."""
-    parser = engines.options(__doc__, hosts="100,300,1000,3000,10000")
-    parser.add_argument("--iterations", type=int, default=1000)
-    parser.add_argument("--plain-iterations", type=int, default=20)
-    options = parser.parse_args()
-    if options.one:
-        print(json.dumps(measure_here(*options.one)))
-        return
-    if options.short:
-        options.hosts, options.iterations, options.plain_iterations = "50", 20, 5
-    sizes = options.hosts.split(",")
-    apart = measure_here if options.short else partial(engines.measure_in_process, __file__)
-    found = [apart(each, str(options.iterations), "fair") for each in sizes]
+    short = {"hosts": "50", "iterations": 20, "plain_iterations": 5}
+    options = read_options(__doc__, short, hosts="100,300,1000,3000,10000", iterations=1000, plain_iterations=20)
+    apart = measure_cluster if options.short else partial(measure_in_process, measure_cluster)
+    sizes = [int(each) for each in options.hosts.split(",")]
+    found = [apart(each, options.iterations, "fair") for each in sizes]
     for kind in ("MLTCP", "cross traffic"):
-        found += [apart(each, str(options.iterations // 10), kind) for each in sizes if int(each) <= MAX_HOSTS]
-    model = [apart(sizes[0], str(options.plain_iterations), each) for each in ("plain model", "fair")]
-    ratio = model[0]["s"] / model[1]["s"]
-    if options.json:
-        print(json.dumps({"clusters": found, "plain": model[0], "engine": model[1], "ratio": ratio}, indent=1))
-        return
-    for each in found:
-        print(
-            f"{each['kind']:13} {each['hosts']:6} hosts {each['jobs']:5} jobs {each['s']:8.2f} s"
-            f" {each['us_per_iteration']:7.2f} us each {each['memory_mb']:6.0f} MB  {each['slowed']:.0%} of jobs slowed"
-        )
-    print(f"plain model / engine, {sizes[0]} hosts, {options.plain_iterations} iterations: {ratio:.0f}")
+        found += [apart(each, options.iterations // 10, kind) for each in sizes if each <= MAX_HOSTS]
+    plain, engine = (apart(sizes[0], options.plain_iterations, each) for each in ("plain model", "fair"))
+    ratio = plain["s"] / engine["s"]
+    lines = [
+        f"{each['kind']:13} {each['hosts']:6} hosts {each['jobs']:5} jobs {each['s']:8.2f} s"
+        f" {each['us_per_iteration']:7.2f} us each {each['memory_mb']:6.0f} MB  {each['slowed']:.0%} of jobs slowed"
+        for each in found
+    ]
+    lines.append(f"plain model / engine, {sizes[0]} hosts, {options.plain_iterations} iterations: {ratio:.0f}")
+    print_result(options, {"clusters": found, "plain": plain, "engine": engine, "ratio": ratio}, lines)
 
 
 if __name__ == "__main__":

@@ -9,21 +9,20 @@ neither. Ours is timed the same, without and with what mininet does not do: meas
 kernel has freed the lab's eBPF objects, and with them its namespaces.
 """
 
-import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.shared.command import print_result, read_options, take_turns
 from benchmarks.shared.machine import hold_machine
-from roundabout.runner.machine.leftovers import process_name
+from roundabout.runner.machine.process_leftovers import process_name
 from roundabout.spec import Topology, load_topology
 from roundabout.testbeds.lab import Lab
 
@@ -81,16 +80,13 @@ def measure_mininet(topology: Topology, scale: float) -> dict[str, float]:
 
 
 def compare(topology: Topology, scale: float, rounds: int, *, measured: bool) -> dict[str, Any]:
-    """Return medians over `rounds`, in which contenders take turns, so that a busy machine affects all alike."""
+    """Return medians over `rounds`, in which contenders take turns."""
     contenders: dict[str, Callable[[], dict[str, float]]] = {
         "ours": lambda: measure_ours(topology, scale, verify=False),
         **({"ours, measured": lambda: measure_ours(topology, scale, verify=True)} if measured else {}),
         "mininet": lambda: measure_mininet(topology, scale),
     }
-    taken: dict[str, list[dict[str, float]]] = {name: [] for name in contenders}
-    for _ in range(rounds):
-        for name, run in contenders.items():
-            taken[name].append(run())
+    taken = take_turns(contenders, rounds)
     medians = {
         name: {key: statistics.median(each[key] for each in results) for key in ("up_s", "down_s")}
         for name, results in taken.items()
@@ -103,35 +99,23 @@ def compare(topology: Topology, scale: float, rounds: int, *, measured: bool) ->
 
 def main() -> None:
     """Compare the lab with mininet on both graphs, and print the figures."""
-    parser = argparse.ArgumentParser(description="lab up and down against mininet")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument(
-        "--short", action="store_true", help="about a second, to see that it runs; its figures mean nothing"
-    )
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    if os.geteuid() != 0:
-        sys.exit("error: this needs root\n  sudo " + " ".join([sys.executable, *sys.argv]))
-    graphs = {"dumbbell-2x2": 100, "cluster-24": 1000}
-    if options.short:
-        options.rounds, graphs = 1, {"dumbbell-2x2": 100}
+    options = read_options(__doc__, {"rounds": 1}, rounds=5)
+    graphs = {"dumbbell-2x2": 100} if options.short else {"dumbbell-2x2": 100, "cluster-24": 1000}
     with hold_machine():
         results = [
             compare(load_topology(name), scale, options.rounds, measured=not options.short)
             for name, scale in graphs.items()
         ]
-    if options.json:
-        print(json.dumps(results, indent=1))
-        return
-    for result in results:
-        print("{hosts} hosts, {switches} switches, {links} links".format(**result["graph"]))
-        for name, median in result["medians"].items():
-            ratio = result["of_mininets_time"].get(name)
-            total = sum(median.values())
-            note = "" if ratio is None else f"   {ratio:.2f} of mininet's"
-            print(
-                f"  {name:15} up {median['up_s']:6.3f} s   down {median['down_s']:6.3f} s   both {total:6.3f} s{note}"
-            )
+    print_result(options, results, (line for each in results for line in format_result(each)))
+
+
+def format_result(result: dict[str, Any]) -> Iterator[str]:
+    yield "{hosts} hosts, {switches} switches, {links} links".format(**result["graph"])
+    for name, median in result["medians"].items():
+        ratio = result["of_mininets_time"].get(name)
+        note = "" if ratio is None else f"   {ratio:.2f} of mininet's"
+        up_s, down_s = median["up_s"], median["down_s"]
+        yield f"  {name:15} up {up_s:6.3f} s   down {down_s:6.3f} s   both {up_s + down_s:6.3f} s{note}"
 
 
 if __name__ == "__main__":

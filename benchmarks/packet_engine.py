@@ -17,24 +17,24 @@ program acknowledges each packet, so the engine does here, too: both carry the s
 ratio of packet-hops a second is of one round.
 """
 
-import argparse
-import json
 import resource
 import statistics
 import sys
 import time
+from argparse import Namespace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.shared import engines, htsim
+from benchmarks.shared import htsim
+from benchmarks.shared.command import measure_in_process, print_result, read_options
 from roundabout import build_experiment
 from roundabout.models.packets import Fabric, open_trial
 from roundabout.spec import TrialSpec, load_experiment
-from roundabout.spec.experiment import WeightedQueues
-from roundabout.spec.topology import SharedBuffer
+from roundabout.spec.priority_queues import WeightedQueues
+from roundabout.spec.shared_buffer import SharedBuffer
 
 DUMBBELL = 4
 FEATURES = ("default", "all")
@@ -139,63 +139,49 @@ def measure_beside_peer(program: str, hosts: int, hops: float) -> dict[str, Any]
     """Return packet-hops a second of the engine by features and of csg-htsim, in one round."""
     packets = round(hops / 2 / LINKS / hosts / FLOWS)
     peer = htsim.measure(program, htsim.Traffic(hosts, BELOW, FLOWS, packets, PACKET_BYTES, RATE_GBPS))
-    ours = {
-        each: engines.measure_in_process(__file__, hosts, hops / 2, each, PACKET_BYTES)["per_s"] for each in FEATURES
-    }
+    ours = {each: measure_in_process(measure, hosts, hops / 2, each, PACKET_BYTES)["per_s"] for each in FEATURES}
     return {"peer": peer["per_s"], **ours}
 
 
-def compare_with_peer(options: argparse.Namespace, sizes: list[int]) -> None:
+def compare_with_peer(options: Namespace, sizes: list[int]) -> None:
     """Print the ratios of all rounds."""
     found = {
         hosts: [measure_beside_peer(options.peer, hosts, options.hops * 1e6) for _ in range(options.repeats)]
         for hosts in sizes
     }
-    if options.json:
-        print(json.dumps(found))
-        return
-    print(f"{'hosts':>6}{'features':>10}{'M hops/s':>10}{'htsim':>7}{'ratio':>7}  of rounds")
+    lines = [f"{'hosts':>6}{'features':>10}{'M hops/s':>10}{'htsim':>7}{'ratio':>7}  of rounds"]
     for hosts, rounds in found.items():
         for each in FEATURES:
             ratios = sorted(one[each] / one["peer"] for one in rounds)
             rate, peer = (statistics.median(one[name] for one in rounds) / 1e6 for name in (each, "peer"))
             reported = f"{rate:10.2f}{peer:7.2f}{statistics.median(ratios):7.2f}  {ratios[0]:.2f} to {ratios[-1]:.2f}"
-            print(f"{hosts:6}{each:>10}{reported}")
+            lines.append(f"{hosts:6}{each:>10}{reported}")
+    print_result(options, found, lines)
+
+
+def format_network(found: dict[str, Any]) -> str:
+    hops, marks, rate = (found[name] / 1e6 for name in ("packet_hops", "marks", "per_s"))
+    reported = f"{hops:9.1f}{found['s']:8.2f}{rate:10.2f}{marks:9.2f}{found['memory_mb']:7.0f}{found['made_s']:9.2f}"
+    return f"{found['hosts']:6}{found['jobs']:6}{reported}"
 
 
 def main() -> None:
-    parser = engines.options(__doc__, hosts="4,16,64,256,1024")
-    parser.add_argument("--hops", type=float, default=30.0, help="millions of each network")
-    parser.add_argument(
-        "--features", choices=FEATURES, default=FEATURES[0], help="of switches: shared buffers, DWRR and RED, too"
-    )
-    parser.add_argument("--peer", metavar="PATH", help="csg-htsim's program htsim_roce")
-    parser.add_argument("--repeats", type=int, default=3, help="rounds beside the peer")
-    options = parser.parse_args()
-    if options.one:
-        hosts, hops, features, *ack_bytes = options.one
-        print(json.dumps(measure(int(hosts), float(hops), features, *map(int, ack_bytes))))
-        return
-    if options.short:
-        options.hosts, options.hops = "4,16", 1.0
-        measure(DUMBBELL, options.hops * 1e6, FEATURES[1])
-    apart = measure if options.short else partial(engines.measure_in_process, __file__)
+    own = {"hosts": "4,16,64,256,1024", "hops": 30.0, "features": FEATURES, "peer": "", "repeats": 3}
+    options = read_options(__doc__, {"hosts": "4,16", "hops": 1.0}, **own)
     sizes = [int(hosts) for hosts in options.hosts.split(",")]
     if options.peer:
         compare_with_peer(options, sizes)
         return
+    if options.short:
+        measure(DUMBBELL, options.hops * 1e6, FEATURES[1])
+    apart = measure if options.short else partial(measure_in_process, measure)
     found = [apart(hosts, options.hops * 1e6, options.features) for hosts in sizes]
-    if options.json:
-        print(json.dumps(found))
-        return
-    print(f"{'hosts':>6}{'jobs':>6}{'M hops':>9}{'s':>8}{'M hops/s':>10}{'M marks':>9}{'MB':>7}{'made, s':>9}")
-    for each in found:
-        hops, marks, rate = (each[name] / 1e6 for name in ("packet_hops", "marks", "per_s"))
-        reported = f"{hops:9.1f}{each['s']:8.2f}{rate:10.2f}{marks:9.2f}{each['memory_mb']:7.0f}{each['made_s']:9.2f}"
-        print(f"{each['hosts']:6}{each['jobs']:6}{reported}")
+    lines = [f"{'hosts':>6}{'jobs':>6}{'M hops':>9}{'s':>8}{'M hops/s':>10}{'M marks':>9}{'MB':>7}{'made, s':>9}"]
+    lines += map(format_network, found)
     last, first = found[-1], found[0]
     ratio = last["per_s"] / first["per_s"]
-    print(f"packet-hops a second, {last['hosts']} hosts / {first['hosts']} hosts: {ratio:.2f}")
+    lines.append(f"packet-hops a second, {last['hosts']} hosts / {first['hosts']} hosts: {ratio:.2f}")
+    print_result(options, found, lines)
 
 
 if __name__ == "__main__":

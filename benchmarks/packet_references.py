@@ -13,8 +13,6 @@ Segments are sent one by one, without offload: the published results have none. 
 and every second one in the others, as their sources say or do not care.
 """
 
-import argparse
-import json
 import math
 import sys
 from collections.abc import Sequence
@@ -26,8 +24,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.shared import tcp
+from benchmarks.shared.command import print_result, read_options
 from roundabout.models.packets import Engine
-from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, NicPlan, PortPlan, TcpPlan
+from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, Structure, make_structure
 from roundabout.spec.frames import AROUND_BYTES, payload_share, segment_bytes
 from roundabout.spec.pfc import CONTROL_BYTES
 
@@ -51,14 +50,14 @@ def step(packets: float) -> Marking:
     return Marking(packets, packets, 1.0)
 
 
-def port(gbps: float, delay_us: float, host: int = -1, marking: Marking | None = None, loss: float = 0) -> PortPlan:
+def port(gbps: float, delay_us: float, host: int = -1, marking: Marking | None = None, loss: float = 0) -> Structure:
     marks = {"kmin_bytes": marking.kmin, "kmax_bytes": marking.kmax} if marking else {}
     thresholds = {name: round(packets * FRAME) for name, packets in marks.items()}
     pmax = marking.pmax if marking else 0
     return tcp.port(gbps, host, delay_ps=round(delay_us * PS_PER_US), pmax=pmax, loss=loss, **thresholds)
 
 
-def connection(algorithm: str, ack_segments: int) -> TcpPlan:
+def connection(algorithm: str, ack_segments: int) -> Structure:
     return tcp.connection(
         algorithm,
         hystart=0,
@@ -84,8 +83,8 @@ class Flow(NamedTuple):
 class Network:
     """Ports in pairs, and connections over them."""
 
-    def __init__(self, ports: Sequence[PortPlan], hosts: int, sample_us: float, seed: int = 1) -> None:
-        nic = NicPlan(control_bytes=CONTROL_BYTES, around_bytes=AROUND_BYTES, seed=seed)
+    def __init__(self, ports: Sequence[Structure], hosts: int, sample_us: float, seed: int = 1) -> None:
+        nic = make_structure("nic_plan", control_bytes=CONTROL_BYTES, around_bytes=AROUND_BYTES, seed=seed)
         self.engine = Engine(nic, ports, hosts, round(sample_us * PS_PER_US))
         self.pairs: list[int] = []
 
@@ -188,10 +187,7 @@ def mean_window(algorithm: str, loss: float, rtt_s: float, losses: float) -> dic
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--short", action="store_true", help="to see that it runs; its figures mean nothing")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
+    options = read_options(__doc__, {})
     ms, end_ms, losses = (20.0, 60.0, 3.0) if options.short else (400.0, 5000.0, 300.0)
     queues = [dctcp_queue(flows, ms) for flows in (2, 10, 40)]
     begin_ms = 0.8 * end_ms
@@ -205,19 +201,20 @@ def main() -> None:
         ("cubic", 1e-4, 0.01),
     ]
     windows = [mean_window(*case, losses) for case in cases]
-    if options.json:
-        print(json.dumps({"queues": queues, "steps": steps, "red": red, "windows": windows}))
-        return
+    lines = []
     for each in queues:
         printed = ", ".join(f"{name} {value:.1f} ({each[name]:.1f})" for name, value in each["published"].items())
-        print(f"queue of {each['flows']} flows, packets, published (here): {printed}; mean {each['mean']:.1f}")
+        lines.append(f"queue of {each['flows']} flows, packets, published (here): {printed}; mean {each['mean']:.1f}")
     for title, published, found in (("step, testbed", SIGCOMM10_MBPS, steps), ("RED, ns-3", NS3_MBPS, red)):
-        print(f"{title}: " + ", ".join(f"{name} {mbps} ({found[name]:.0f}) Mbit/s" for name, mbps in published.items()))
+        lines.append(
+            f"{title}: " + ", ".join(f"{name} {mbps} ({found[name]:.0f}) Mbit/s" for name, mbps in published.items())
+        )
     for each in windows:
         where = f"{each['algorithm']} at {each['loss']:g} and {each['rtt_ms']:g} ms"
-        print(f"window of {where}: {each['published']:.0f} ({each['window']:.0f}) segments")
+        lines.append(f"window of {where}: {each['published']:.0f} ({each['window']:.0f}) segments")
     worst = max(abs(math.log(each["window"] / each["published"])) for each in windows)
-    print(f"windows differ by a factor of at most {math.exp(worst):.2f}")
+    lines.append(f"windows differ by a factor of at most {math.exp(worst):.2f}")
+    print_result(options, {"queues": queues, "steps": steps, "red": red, "windows": windows}, lines)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ Reno and CUBIC and the step of `queue: step` for DCTCP. Links have the model's d
 second half of the time; rates in packet-hops are by CPU seconds of one processor, over all of it.
 """
 
-import argparse
-import json
 import sys
 import time
 from pathlib import Path
@@ -19,12 +17,13 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.shared.command import print_result, read_options
 from benchmarks.shared.tcp import ALGORITHMS, MTU, connection, port, send_forever
 from roundabout.models.packets import Engine
-from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, NicPlan
+from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, make_structure
+from roundabout.spec.delays import Delays
 from roundabout.spec.frames import AROUND_BYTES, payload_share
 from roundabout.spec.pfc import CONTROL_BYTES
-from roundabout.spec.topology import Delays
 from roundabout.spec.transports.queues import drop_tail_bytes, step_bytes
 
 HOST_GBPS = 100.0
@@ -40,7 +39,7 @@ def measure(algorithm: str, gbps: float, flows: int, ms: float) -> dict[str, Any
     delay = {"delay_ps": round((DELAYS.link_us + DELAYS.switch_us) * PS_PER_US)}
     ports = [port(HOST_GBPS, end, **delay) for host in range(flows) for end in (host, -1)]
     ports += [port(gbps, **delay, **queue), port(gbps, flows, **delay)]
-    nic = NicPlan(control_bytes=CONTROL_BYTES, around_bytes=AROUND_BYTES, seed=1)
+    nic = make_structure("nic_plan", control_bytes=CONTROL_BYTES, around_bytes=AROUND_BYTES, seed=1)
     engine = Engine(nic, ports, flows + 1, PS_PER_MS // 20)
     out = 2 * flows
     pairs = [
@@ -73,24 +72,17 @@ def measure(algorithm: str, gbps: float, flows: int, ms: float) -> dict[str, Any
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ms", type=float, default=600.0, help="of simulated time, each")
-    parser.add_argument("--short", action="store_true", help="to see that it runs; its figures mean nothing")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    ms = 20.0 if options.short else options.ms
+    options = read_options(__doc__, {"ms": 20.0}, ms=600.0)
     cases = [(algorithm, gbps, flows) for algorithm in ALGORITHMS for gbps in (10.0, 50.0) for flows in (1, 8)]
-    found = [measure(*case, ms) for case in cases]
-    if options.json:
-        print(json.dumps(found))
-        return
-    print("         Gbit/s flows  goodput  of rate  queue, kB   drops    marks  fairness  M hops/s")
+    found = [measure(*case, options.ms) for case in cases]
+    lines = ["         Gbit/s flows  goodput  of rate  queue, kB   drops    marks  fairness  M hops/s"]
     for each in found:
         port_columns = f"{each['algorithm']:8}{each['gbps']:7.0f}{each['flows']:6}{each['goodput_gbps']:9.2f}"
         queue_columns = f"{each['of_payload_rate']:9.3f}{each['queue_kb']:11.0f}{each['drops']:8}{each['marks']:9}"
-        print(f"{port_columns}{queue_columns}{each['fairness']:10.3f}{each['per_s'] / 1e6:10.1f}")
+        lines.append(f"{port_columns}{queue_columns}{each['fairness']:10.3f}{each['per_s'] / 1e6:10.1f}")
     rates = [each["per_s"] / 1e6 for each in found]
-    print(f"packet-hops a second, mean, millions: {sum(rates) / len(rates):.1f}")
+    lines.append(f"packet-hops a second, mean, millions: {sum(rates) / len(rates):.1f}")
+    print_result(options, found, lines)
 
 
 if __name__ == "__main__":

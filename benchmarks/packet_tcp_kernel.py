@@ -14,11 +14,10 @@ acknowledge without waiting for the program that reads. A repeat in which this p
 measured again.
 """
 
-import argparse
 import ctypes
-import json
 import os
 import platform
+import re
 import signal
 import socket
 import statistics
@@ -27,6 +26,7 @@ import subprocess
 import sys
 import threading
 import time
+from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -42,11 +42,12 @@ from pyroute2 import IPRoute
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.shared.command import print_result, read_options
 from benchmarks.shared.machine import hold_machine
 from benchmarks.shared.tcp import ALGORITHMS, MTU, connection, port, send_forever
 from roundabout.models.packets import Engine, Fabric
-from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, NicPlan, PortPlan
-from roundabout.runner.machine.leftovers import process_name
+from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, Structure, make_structure
+from roundabout.runner.machine.process_leftovers import process_name
 from roundabout.spec.frames import AROUND_BYTES, frame_bytes, payload_share
 from roundabout.spec.pfc import CONTROL_BYTES
 from roundabout.spec.topology import Topology
@@ -281,7 +282,7 @@ def measure_kernel(lab: Lab, case: Case, seconds: float) -> dict[str, Any]:
 # --- the model -------------------------------------------------------------------------------------------------------
 
 
-def model_ports(case: Case, hop_us: float) -> list[PortPlan]:
+def model_ports(case: Case, hop_us: float) -> list[Structure]:
     """Return the ports from the sender to the switch, back, from the switch to the receiver, and back.
 
     Two properties of the lab's port have no name in the model. Its shaper (HTB) lets a packet go, and then waits for as
@@ -304,7 +305,7 @@ def model_ports(case: Case, hop_us: float) -> list[PortPlan]:
 
 def measure_model(case: Case, seconds: float, hop_us: float, window_bytes: int, seed: int) -> dict[str, Any]:
     """Return the figures of one repeat in the model."""
-    nic = NicPlan(control_bytes=CONTROL_BYTES, around_bytes=AROUND_BYTES, seed=seed)
+    nic = make_structure("nic_plan", control_bytes=CONTROL_BYTES, around_bytes=AROUND_BYTES, seed=seed)
     engine = Engine(nic, model_ports(case, hop_us), 2, PS_PER_MS)
     plan = connection(
         case.algorithm,
@@ -406,23 +407,21 @@ def verdict_of(found: Mapping[str, Any]) -> str:
     return ", ".join(f"{each}: {' and '.join(names)}" for each, names in missed.items() if names) or "pass"
 
 
-def print_table(found: list[dict[str, Any]], options: argparse.Namespace) -> None:
-    """Print the table as docs/results/packet-level.md has it."""
-    revision = subprocess.run(
-        ["git", "-C", str(ROOT), "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
-    ).stdout.strip()
-    model_name = next(
-        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
-        platform.machine(),
-    )
-    print(f"{datetime.now(UTC):%Y-%m-%d}, revision {revision}, Linux {platform.release()}, ", end="")
-    print(f"{os.cpu_count()} x {model_name}; {options.repeats} repeats of {options.seconds:g} s")
+def format_table(found: list[dict[str, Any]], options: Namespace) -> Iterator[str]:
+    """Yield the lines of the table as docs/results/packet-level.md has it."""
+    described = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    revision = subprocess.run(described, capture_output=True, text=True, check=False).stdout.strip()
+    processor = re.search("model name.*: (.*)", Path("/proc/cpuinfo").read_text())
+    machine = f"{os.cpu_count()} x {processor[1] if processor else platform.machine()}"
+    measured = f"{options.repeats} repeats of {options.seconds:g} s"
+    yield f"{datetime.now(UTC):%Y-%m-%d}, revision {revision}, Linux {platform.release()}, {machine}; {measured}"
     gaps = [each["gap_ms"] for case in found for each in case["kernel"]]
     kept = sum(gap <= GAP_MS for gap in gaps)
-    print(f"Repeats in which the machine stood still for no longer than {GAP_MS:g} ms: {kept} of {len(gaps)}\n")
-    print("| Mbit/s | queue | | flows | goodput, kernel | model | ratio | window, kernel | model | ratio ", end="")
-    print("| marks or drops/s, kernel | model | ratio | |")
-    print("|" + "---|" * 14)
+    yield f"Repeats in which the machine stood still for no longer than {GAP_MS:g} ms: {kept} of {len(gaps)}"
+    yield ""
+    goodput, window = ("goodput, kernel", "model", "ratio"), ("window, kernel", "model", "ratio")
+    yield row_of("Mbit/s", "queue", "", "flows", *goodput, *window, "marks or drops/s, kernel", "model", "ratio", "")
+    yield "|" + "---|" * 14
     for each in found:
         case = Case(**each["case"])
         cells = [f"{case.mbps:g}", case.queue, case.algorithm, str(case.flows)]
@@ -430,25 +429,28 @@ def print_table(found: list[dict[str, Any]], options: argparse.Namespace) -> Non
             ratio = ratio_of(each, name)
             spread = f"{ratio.value:.{of_ratio}f} ({ratio.least:.{of_ratio}f} to {ratio.most:.{of_ratio}f})"
             cells += [f"{ratio.kernel:.{digits}f}", f"{ratio.model:.{digits}f}", spread]
-        print("| " + " | ".join([*cells, verdict_of(each)]) + " |")
+        yield row_of(*cells, verdict_of(each))
 
 
-def print_traces(found: list[dict[str, Any]]) -> None:
-    """Print windows of single flows over the first second, of the first repeats."""
+def format_traces(found: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield a table of windows of single flows over the first second, of the first repeats."""
     instants = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0])
-    print("\n| Mbit/s | queue | | | " + " | ".join(f"{at:g} s" for at in instants) + " |")
-    print("|" + "---|" * (4 + len(instants)))
+    yield ""
+    yield row_of("Mbit/s", "queue", "", "", *(f"{at:g} s" for at in instants))
+    yield "|" + "---|" * (4 + len(instants))
     for each in found:
         case = Case(**each["case"])
         for side in ("kernel", "model") if case.flows == 1 else ():
             times, windows = np.array(each[side][0]["trace"]).T
             shown = [f"{windows[max(np.searchsorted(times, at) - 1, 0)]:.0f}" for at in instants]
-            print("| " + " | ".join([f"{case.mbps:g}", case.queue, case.algorithm, side, *shown]) + " |")
+            yield row_of(f"{case.mbps:g}", case.queue, case.algorithm, side, *shown)
 
 
-def compare_line(
-    line: tuple[float, int], cases: list[Case], options: argparse.Namespace, owner: str
-) -> list[dict[str, Any]]:
+def row_of(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def compare_line(line: tuple[float, int], cases: list[Case], options: Namespace, owner: str) -> list[dict[str, Any]]:
     """Return the figures of all cases of a line, measured in a lab called `owner`."""
     tries_until = time.monotonic() + TRIES_UNTIL_S
     transport = [str(ROOT / "build/bin/transport")]
@@ -475,17 +477,8 @@ def die_with_parent() -> None:
 
 def main() -> None:
     """Compare all cases, and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=5.5, help="of each repeat, after 1 s of warm-up")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--only", default="", help="cases that have all of these words, such as 'step dctcp 1'")
-    parser.add_argument("--short", action="store_true", help="to see that it runs; its figures mean nothing")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    if os.geteuid() != 0:
-        sys.exit("error: this needs root\n  sudo " + " ".join([sys.executable, *sys.argv]))
-    if options.short:
-        options.seconds, options.repeats, options.only = 0.3, 1, options.only or "20 step 1"
+    short = {"seconds": 0.3, "repeats": 1, "only": "20 step 1"}
+    options = read_options(__doc__, short, seconds=5.5, repeats=3, only="")
     words = options.only.split()
     cases = [Case(*line, *rest) for line, *rest in product(LINES, QUEUES, ALGORITHMS, (1, 8))]
     cases = [each for each in cases if set(words) <= {f"{each.mbps:g}", each.queue, each.algorithm, str(each.flows)}]
@@ -498,14 +491,10 @@ def main() -> None:
             if own
         ]
         found = [each for future in waiting for each in future.result()]
-    if options.json:
-        print(json.dumps(found))
-        return
-    print_table(found, options)
-    print_traces(found)
     passed = sum(verdict_of(each) == "pass" for each in found)
-    print(f"\nof {len(found)} cases {passed} pass; mean window, model / kernel, geometric mean: ", end="")
-    print(f"{statistics.geometric_mean(ratio_of(each, 'cwnd').value for each in found):.3f}")
+    ratio = statistics.geometric_mean(ratio_of(each, "cwnd").value for each in found)
+    summary = f"of {len(found)} cases {passed} pass; mean window, model / kernel, geometric mean: {ratio:.3f}"
+    print_result(options, found, (*format_table(found, options), *format_traces(found), "", summary))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placing a cluster's jobs with Cassini: candidates drawn and scored a second, and how that grows with hosts.
 
-    python benchmarks/placements.py [--hosts N ...] [--repeats N] [--short] [--json]
+    python benchmarks/placements.py [--hosts N,...] [--repeats N] [--short] [--json]
 
 Racks of four under one core, 4:1 over-subscribed, are half full with jobs of 2 to 12 workers of Table 4.2's models,
 which stay; jobs for the other half arrive at once. Themis draws ten candidates, each is scored, one is taken, and its
@@ -10,26 +10,23 @@ every free GPU for each worker and takes the one with the shortest ways to those
 places once, and scores nothing.
 """
 
-import argparse
-import json
 import os
 import random
 import sys
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.shared.command import print_result, quickest, read_options
 from roundabout.models.cluster import cassini, models
 from roundabout.models.cluster.placement import host_tree_of
 from roundabout.models.cluster.state import Job, JobKnowledge, Request, State
 from roundabout.models.schedulers import make_scheduler
 from roundabout.spec import Topology
 
-HOSTS = (100, 300, 1000, 3000)
+HOSTS = "100,300,1000,3000"
 RACK = 4
 REPEATS = 3
 
@@ -77,23 +74,14 @@ def pack_greedily(state: State) -> None:
             chosen.append(near)
 
 
-def quickest(repeats: int, work: Callable[[], object]) -> float:
-    """Return the least CPU seconds of `repeats` calls of `work`."""
-    taken = []
-    for _ in range(repeats):
-        cassini.clear_caches()
-        begin = time.process_time()
-        work()
-        taken.append(time.process_time() - begin)
-    return min(taken)
-
-
 def measure_hosts(hosts: int, repeats: int) -> dict[str, float]:
     """Return the numbers of jobs and candidates, the CPU seconds of a decision, and the peer's relative cost."""
     state, known = half_full_state(topology(hosts)), JobKnowledge(models.make_profile, models.noise_examples)
     themis = make_scheduler("themis", known)
     decided = cassini.decide_with_cassini(themis, state, 1, known)  # loads what is loaded once
-    ours_s = quickest(repeats, partial(cassini.decide_with_cassini, themis, state, 1, known))
+    work = partial(cassini.decide_with_cassini, themis, state, 1, known)
+    ours_s, _ = quickest(repeats, work, cassini.clear_caches)
+    peer_s, _ = quickest(1, partial(pack_greedily, state))
     return {
         "jobs": len(state.jobs),
         "candidates": len(decided.scores),
@@ -101,28 +89,19 @@ def measure_hosts(hosts: int, repeats: int) -> dict[str, float]:
         "shifted": len(decided.timetables),
         "decide_s": ours_s,
         "scored_per_s": len(decided.scores) / ours_s,
-        "peer_over_a_candidate": quickest(1, partial(pack_greedily, state)) * len(decided.scores) / ours_s,
+        "peer_over_a_candidate": peer_s * len(decided.scores) / ours_s,
     }
 
 
 def main() -> None:
     """Measure placing on clusters, and print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hosts", type=int, nargs="+", default=HOSTS)
-    parser.add_argument("--repeats", type=int, default=REPEATS)
-    parser.add_argument(
-        "--short", action="store_true", help="about a second, to see that it runs; its figures mean nothing"
+    options = read_options(__doc__, {"hosts": "48", "repeats": 1}, hosts=HOSTS, repeats=REPEATS)
+    found = {hosts: measure_hosts(hosts, options.repeats) for hosts in map(int, options.hosts.split(","))}
+    lines = (
+        f"{hosts:5} hosts  " + "   ".join(f"{name} {value:.4g}" for name, value in each.items())
+        for hosts, each in found.items()
     )
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    if options.short:
-        options.hosts, options.repeats = [48], 1
-    found = {hosts: measure_hosts(hosts, options.repeats) for hosts in options.hosts}
-    if options.json:
-        print(json.dumps(found, indent=1))
-        return
-    for hosts, each in found.items():
-        print(f"{hosts:5} hosts  " + "   ".join(f"{name} {value:.4g}" for name, value in each.items()))
+    print_result(options, found, lines)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ of clock_nanosleep to absolute instants and nothing else. CPU time is what the k
 period is the time between two samples' beginnings, as recorded.
 """
 
-import argparse
-import json
 import os
 import signal
 import subprocess
@@ -25,12 +23,13 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.shared.command import print_result, read_options
 from benchmarks.shared.machine import hold_machine
 from roundabout.runner.hosts.host_group import Host
-from roundabout.runner.machine.leftovers import process_name
+from roundabout.runner.machine.process_leftovers import process_name
 from roundabout.runner.tables.rows import Samples
 from roundabout.runner.trial.sampler import host_sampler
-from roundabout.spec import Topology
+from roundabout.spec import load_topology
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.network import paths
 
@@ -57,29 +56,10 @@ int main(int count, char **words) {
 """
 
 
-def topology() -> Topology:
-    """Return a topology with three hosts on each side of one link."""
-    hosts = [f"s{number}" for number in range(HOSTS)]
-    links = [{"name": host, "ends": [host, f"tor{number % 2}"]} for number, host in enumerate(hosts)]
-    return Topology.model_validate(
-        {
-            "schema": 1,
-            "name": "dumbbell-3x3",
-            "about": "Two switches of three hosts each",
-            "line_rate_gbps": 50.0,
-            "payload_rate_gbps": 43.0,
-            "queue": "lossless",
-            "hosts": hosts,
-            "switches": ["tor0", "tor1"],
-            "links": [*links, {"name": "L1", "ends": ["tor0", "tor1"], "bottleneck": True}],
-        }
-    )
-
-
 @contextmanager
 def lab() -> Iterator[Lab]:
     """Yield a lab of six hosts with their transport, as in a run."""
-    built = Lab.create(topology(), NAME, verify=False)
+    built = Lab.create(load_topology("dumbbell-3x3"), NAME, verify=False)
     transport = [str(paths.program_path("transport"))]
     objects = ["--objects", str(paths.BUILD / "bpf")]
     try:
@@ -120,16 +100,7 @@ def measure_cpu(commands: Sequence[Sequence[str]], seconds: float) -> tuple[list
 
 def main() -> None:
     """Measure samplers and sleeping loops, and print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--period-ms", type=int, default=10)
-    parser.add_argument(
-        "--short", action="store_true", help="about a second, to see that it runs; its figures mean nothing"
-    )
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    if options.short:
-        options.seconds = 0.5
+    options = read_options(__doc__, {"seconds": 0.5}, seconds=20.0, period_ms=10)
     with hold_machine(), lab() as built, tempfile.TemporaryDirectory() as folder:
         sleeper = Path(folder, "sleeper")
         subprocess.run(["cc", "-O2", "-x", "c", "-", "-o", sleeper], input=SLEEPER, text=True, check=True)
@@ -148,16 +119,15 @@ def main() -> None:
         "missed": sum(int(each["sampler"]["missed"][-1]) for each in samples),
         "counters": len(samples[0]["counter"]["counter"]) if "counter" in samples[0] else 0,
     }
-    if options.json:
-        print(json.dumps(result, indent=2))
-        return
-    print(f"{HOSTS} samplers   {result['samplers_cores']:7.2%} of one core, {result['counters']} device counters each")
-    print(f"{HOSTS} sleepers   {result['sleepers_cores']:7.2%} of one core")
-    print(f"ratio        {result['ratio']:7.2f} samplers / sleepers")
-    print(
-        f"period       {result['period_median_ms']:7.2f} ms median, {result['period_p99_ms']:.2f} ms p99, "
-        f"{result['period_max_ms']:.2f} ms at most; {result['missed']} deadlines missed"
-    )
+    print_result(options, result, format_result(result))
+
+
+def format_result(result: dict[str, Any]) -> Iterator[str]:
+    yield f"{HOSTS} samplers   {result['samplers_cores']:7.2%} of one core, {result['counters']} device counters each"
+    yield f"{HOSTS} sleepers   {result['sleepers_cores']:7.2%} of one core"
+    yield f"ratio        {result['ratio']:7.2f} samplers / sleepers"
+    longest = f"{result['period_p99_ms']:.2f} ms p99, {result['period_max_ms']:.2f} ms at most"
+    yield f"period       {result['period_median_ms']:7.2f} ms median, {longest}; {result['missed']} deadlines missed"
 
 
 if __name__ == "__main__":

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A scrape of 24 lab hosts, all scraped at once through the relay, against samplers started anew. Needs root.
 
-python benchmarks/scrape.py [--rounds N] [--short] [--json]
+    python benchmarks/scrape.py [--rounds N] [--seconds OF_CPU] [--short] [--json]
 
 The peer is an exporter without a process of its own on each host: it enters every host and runs `sampler` there for one
 sample, all at once too. They are taken in turn, so that a busy machine affects both alike. Then the CPU time of relay
 and exporters is measured, while idle, and while all are scraped as often as Prometheus does.
 """
 
-import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -18,17 +16,19 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.request import ProxyHandler, build_opener
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.shared.command import print_result, read_options, take_turns
 from benchmarks.shared.machine import hold_machine
 from roundabout.dashboards.exporters import ExporterPool
 from roundabout.dashboards.prometheus import SCRAPE_INTERVAL_S
 from roundabout.dashboards.relay import Relay, run_relay
-from roundabout.runner.machine.leftovers import process_name
+from roundabout.runner.machine.process_leftovers import process_name
 from roundabout.runner.testbed import ExporterTarget
 from roundabout.spec import load_topology
 from roundabout.testbeds.lab import Lab
@@ -113,12 +113,9 @@ def measure(hosts: Sequence[ExporterTarget], rounds: int, seconds: float) -> dic
             "relay": lambda: through_relay(relay, hosts, pool),
             "anew": lambda: start_samplers(hosts, pool),
         }
-        taken: dict[str, list[float]] = {name: [] for name in contenders}
         for work in contenders.values():
             work()  # the first finds no connection, and no page in memory
-        for _ in range(rounds):
-            for name, work in contenders.items():
-                taken[name].append(duration_s(work))
+        taken = take_turns({name: partial(duration_s, work) for name, work in contenders.items()}, rounds)
         medians_ms = {name: 1e3 * statistics.median(each) for name, each in taken.items()}
         return {
             "hosts": len(hosts),
@@ -133,18 +130,7 @@ def measure(hosts: Sequence[ExporterTarget], rounds: int, seconds: float) -> dic
 
 def main() -> None:
     """Measure scrapes, and print them."""
-    parser = argparse.ArgumentParser(description="a scrape of 24 lab hosts")
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--seconds", type=float, default=15, help="how long CPU is measured, twice")
-    parser.add_argument(
-        "--short", action="store_true", help="about a second, to see that it runs; its figures mean nothing"
-    )
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    if os.geteuid() != 0:
-        sys.exit("error: this needs root\n  sudo " + " ".join([sys.executable, *sys.argv]))
-    if options.short:
-        options.rounds, options.seconds = 1, 0.5
+    options = read_options(__doc__, {"rounds": 1, "seconds": 0.5}, rounds=10, seconds=15.0)
     topology = load_topology("dumbbell-2x2" if options.short else "cluster-24")
     with hold_machine():
         lab = Lab.create(topology, NAME, scale=SCALE, verify=False)
@@ -153,14 +139,14 @@ def main() -> None:
             result = measure(hosts, options.rounds, options.seconds)
         finally:
             Lab.remove(NAME)
-    if options.json:
-        print(json.dumps(result, indent=1))
-        return
     median_ms, most_ms = result["median_ms"], result["most_ms"]
-    for name in median_ms:
-        print(f"{result['hosts']} hosts, {name:5}: median {median_ms[name]:6.1f} ms, most {most_ms[name]:6.1f} ms")
-    print(f"the relay takes {result['of_anew']:.2f} of the time of samplers started anew")
-    print(f"CPUs: {result['idle_cpus']:.3f} idle, {result['asked_cpus']:.3f} asked every {SCRAPE_INTERVAL_S} s")
+    lines = [
+        f"{result['hosts']} hosts, {name:5}: median {median_ms[name]:6.1f} ms, most {most_ms[name]:6.1f} ms"
+        for name in median_ms
+    ]
+    lines.append(f"the relay takes {result['of_anew']:.2f} of the time of samplers started anew")
+    lines.append(f"CPUs: {result['idle_cpus']:.3f} idle, {result['asked_cpus']:.3f} asked every {SCRAPE_INTERVAL_S} s")
+    print_result(options, result, lines)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,6 @@ The first start of each command is not counted: it reads files into the cache, c
 The last command computes a run of an empty folder and reports on it.
 """
 
-import argparse
-import json
 import os
 import resource
 import statistics
@@ -16,7 +14,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.shared.command import print_result, read_options, take_turns
 
 ROOT = Path(__file__).parents[1]
 PROGRAM = Path(sys.executable).with_name("roundabout")
@@ -46,28 +49,22 @@ def cpu_s(command: Sequence[str]) -> float:
 
 def main() -> None:
     """Measure the start of commands, and print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument(
-        "--short", action="store_true", help="one round without the run, to see that it runs; its figures mean nothing"
-    )
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    rounds = 1 if options.short else options.rounds
+    options = read_options(__doc__, {"rounds": 1}, rounds=10)
     chosen = {name: words for name, words in COMMANDS.items() if words[0] != "run" or not options.short}
     with tempfile.TemporaryDirectory(prefix="roundabout-bench-") as folder:
         commands = {PEER: [sys.executable, "-c", "pass"]}
         for name, words in chosen.items():
             runs = ("--runs", folder) if words[0] in WITH_RUNS else ()
             commands[name] = [str(PROGRAM), *words, *runs]
-        found = [{name: cpu_s(command) for name, command in commands.items()} for _ in range(rounds + 1)][1:]
-    medians = {name: statistics.median(each[name] for each in found) for name in commands}
-    if options.json:
-        print(json.dumps({"rounds": rounds, "cpu_s": medians}, indent=1))
-        return
-    for name, median in medians.items():
-        least, most = (limit(each[name] for each in found) for limit in (min, max))
-        print(f"{name:18} median {median:6.3f} s, {least:6.3f} to {most:6.3f}: {median / medians[PEER]:5.1f} x {PEER}")
+        works = {name: partial(cpu_s, command) for name, command in commands.items()}
+        found = {name: each[1:] for name, each in take_turns(works, options.rounds + 1).items()}
+    medians = {name: statistics.median(each) for name, each in found.items()}
+    lines = (
+        f"{name:18} median {medians[name]:6.3f} s, {min(each):6.3f} to {max(each):6.3f}: "
+        f"{medians[name] / medians[PEER]:5.1f} x {PEER}"
+        for name, each in found.items()
+    )
+    print_result(options, {"rounds": options.rounds, "cpu_s": medians}, lines)
 
 
 if __name__ == "__main__":

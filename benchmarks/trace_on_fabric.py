@@ -9,9 +9,9 @@ The trace is a made-up file in Philly's format (a JSON list). Its jobs arrive as
 of the GPUs busy. They have 1 to 256 GPUs: 30, 10, 15, 20, 12, 7, 4, 1.5 and 0.5 % of them 1, 2, 4 and so on. They run
 for a lognormal time, median 10 minutes and sigma 1.5, from 1 minute to 12 hours. All of these are guesses.
 
-Links have 50 Gbit/s, the NICs of the thesis that the models are from. Each routing is played in a process of its own.
-Times are CPU seconds, and memory is the process's peak. The lost share is that of all time in iterations of jobs with
-several workers that is beyond the iterations' time alone.
+Links have 50 Gbit/s, the NICs of the thesis that the models are from. Routings are static, ecmp, rail and pxn (rail
+with PXN). Each is played in a process of its own. Times are CPU seconds, and memory is the process's peak. The lost
+share is that of all time in iterations of jobs with several workers that is beyond the iterations' time alone.
 """
 
 import json
@@ -20,14 +20,14 @@ import resource
 import sys
 import tempfile
 import time
-from argparse import ArgumentParser, Namespace
-from concurrent.futures import ProcessPoolExecutor
+from argparse import Namespace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.shared.command import measure_in_process, print_result, read_options
 from roundabout.models.fluid import residual_of_schedules
 from roundabout.plan import make_plan, with_simulated_jobs
 from roundabout.plan.routes import record_routes
@@ -132,29 +132,14 @@ def lost_share(spec: TrialSpec, played: ComputedTrial) -> float:
 
 def main() -> None:
     """Measure each routing, and print a line for each."""
-    parser = ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--fabric", choices=list(FABRICS), default="leaf-spine")
-    parser.add_argument("--servers", type=int, default=1024)
-    parser.add_argument("--oversubscription", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=200)
-    parser.add_argument("--routing", default="ecmp", help="static, ecmp, rail or pxn (rail with PXN), with commas")
-    parser.add_argument("--load", type=float, default=0.8)
-    parser.add_argument("--compression", type=float, default=60.0)
-    parser.add_argument("--scheduler", default="fifo")
-    parser.add_argument("--models", default="mixed")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--short", action="store_true", help="40 scattered jobs on 256 hosts")
-    requested = parser.parse_args()
-    if requested.short:
-        requested.servers, requested.jobs, requested.scheduler = 256, 40, "random"
-    for routing in requested.routing.split(","):
-        with ProcessPoolExecutor(1) as process:
-            found = process.submit(measure, requested, routing).result()
-        if requested.json:
-            print(json.dumps(found), flush=True)
-        else:
-            print(", ".join(f"{name} {_shown(value)}" for name, value in found.items()), flush=True)
+    fabrics = ("leaf-spine", *(name for name in FABRICS if name != "leaf-spine"))
+    size = {"fabric": fabrics, "servers": 1024, "oversubscription": 1}
+    trace = {"jobs": 200, "load": 0.8, "compression": 60.0, "models": "mixed", "seed": 1}
+    short = {"servers": 256, "jobs": 40, "scheduler": "random"}
+    options = read_options(__doc__, short, **size, **trace, routing="ecmp", scheduler="fifo")
+    for routing in options.routing.split(","):
+        found = measure_in_process(measure, options, routing)
+        print_result(options, found, [", ".join(f"{name} {_shown(value)}" for name, value in found.items())])
 
 
 def _shown(value: object) -> str:

@@ -154,7 +154,7 @@ def load_with(options: argparse.Namespace, parallel: int, start_ns: int) -> List
     sums = "[SUM]" if parallel > 1 else "["
     seconds: List[Dict[str, float]] = []
     was_short = False
-    secret = options.told
+    secret = options.credentials
     if secret:
         argv += ["--username", USER, "--rsa-public-key-path", in_memory(secret["public_key"])]
     with run_iperf([*argv, "-t", "0", "-f", "k", "--forceflush"], password=secret.get("password", "")) as process:
@@ -220,7 +220,8 @@ def server(options: argparse.Namespace) -> None:
         str(options.port),
     ]
     with run_iperf(
-        [*argv, *(authentication_options(options.told) if options.told else [])], stdout=subprocess.DEVNULL
+        [*argv, *(authentication_options(options.credentials) if options.credentials else [])],
+        stdout=subprocess.DEVNULL,
     ) as process:
         while process.poll() is None and not listens(options.port):
             time.sleep(0.02)
@@ -332,7 +333,7 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, stop)
     try:
-        options.told = take_secret() if options.secret else {}
+        options.credentials = take_secret() if options.secret else {}
         if options.role == "server":
             end_with_input()
         {"server": server, "load": load}[options.role](options)

@@ -128,3 +128,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     tests, undecided = session.config.stash[QUIET_TESTS], session.config.stash[UNDECIDED_TESTS]
     if undecided > quiet.UNDECIDED_MAX * tests and "CI" in os.environ:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture
+def few_resamplings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Resample a few times only, in tests that look at no interval."""
+    monkeypatch.setattr("analysis.statistics.phases.RESAMPLINGS", 5)
+    monkeypatch.setattr("analysis.advice.expected_slowdown.DRAWS", 5)

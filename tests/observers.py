@@ -53,8 +53,8 @@ class Notes:
     def traffic(self, links, crossing):
         self.links += links.items()
 
-    def leaves(self, owed):
-        print("left:", *owed, file=sys.stderr)
+    def leaves(self, pending):
+        print("left:", *pending, file=sys.stderr)
 
     def trial_ended(self, trial, reasons, again, disturbed=False):
         self.ended.append((trial.variant, reasons, again))

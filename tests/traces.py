@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from roundabout.runner.machine.journal import JOURNALS
 from roundabout.runner.machine.state import STATE
+from roundabout.runner.machine.undo_journal import JOURNALS
 
 ROOT = Path(__file__).parents[1]
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import qmc
 
 from roundabout.spec import Topology, Transport, TrialSpec
-from roundabout.spec.topology import Delays
+from roundabout.spec.delays import Delays
 from roundabout.spec.transports.declarations import Declaration
 from roundabout.spec.transports.identification import OF_TRIALS, Identification
 from roundabout.spec.transports.registry import find_declaration

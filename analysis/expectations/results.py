@@ -8,10 +8,10 @@ Statistics of a part of a run have their own field, such as `last_half`.
 import math
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from analysis.expectations.verdicts import Verdict, judge
 from analysis.quantities import CachedReading
@@ -38,10 +38,22 @@ LimitName = Literal["alone", "fair", "interleaved"]
 MIN_POSSIBLE = 0.01  # share of an iteration; a smaller possible gain is within iterations' variation
 
 
-class Result(BaseModel):
-    """A part of the results. Unknown fields of a stored part are ignored, because they are derived."""
+def finite_or_none(value: float | None) -> float | None:
+    """Return the value, or None if it is infinite, because JSON has no infinity."""
+    return None if value is None or not math.isfinite(value) else float(value)
 
-    model_config = ConfigDict(frozen=True, extra="ignore", serialize_by_alias=True)
+
+Finite = Annotated[float | None, BeforeValidator(finite_or_none)]
+"""A figure that is stored as None if it is infinite."""
+
+
+class Result(BaseModel):
+    """A part of the results. Unknown fields of a stored part are ignored, because they are derived.
+
+    A field that is a `Result` may be given as any object with its attributes.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", serialize_by_alias=True, from_attributes=True)
 
 
 class Statistics(Result):
@@ -83,9 +95,9 @@ class LastHalf(Statistics):
 class Fluid(Result):
     """The flow-level model's iteration times, ms; None if cross traffic leaves the job no capacity."""
 
-    alone_ms: float | None
-    fair_ms: float | None
-    interleaved_ms: float | None
+    alone_ms: Finite
+    fair_ms: Finite
+    interleaved_ms: Finite
 
 
 class Marks(Result):
@@ -248,11 +260,6 @@ def gain_of_possible(cell: CellTrials, baseline: CellTrials | None, job: str, li
     return (fair - own) / possible if possible > MIN_POSSIBLE * limits.interleaved_ms else None
 
 
-def finite_or_none(value: float) -> float | None:
-    """Return the value, or None if it is infinite, because JSON has no infinity."""
-    return float(value) if math.isfinite(value) else None
-
-
 def _described(record: Mapping[str, Any]) -> dict[str, str]:
     words = (CellId.of(record).name, record.get("job"), f"repetition {record['repetition']}")
     name = ", ".join(word for word in words if word)
@@ -273,9 +280,7 @@ def _cell(cell: CellTrials, job: str, baseline: CellTrials | None, called: str, 
         baseline=called if compared else None,
         speedup=compared[0] if compared else None,
         speedup_ci95=compared[1] if compared else None,
-        fluid=Fluid(
-            **{name: finite_or_none(getattr(limits, name)) for name in ("alone_ms", "fair_ms", "interleaved_ms")}
-        ),
+        fluid=Fluid.model_validate(limits),
         limit=_limit(cell, is_fair=baseline is cell and cell.variant == called),
         last_half=LastHalf(
             **iteration_statistics(_last_half(repetitions), "_ms", cell.disturbance),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from analysis.expectations.verdicts import Verdict
 from analysis.reading.disturbance import MARK
-from analysis.render.page import Html, fill_template, list_html, paragraph, table_html
+from analysis.render.page import Html, fill_template, list_html, paragraph, render_part, table_html
 from analysis.render.tables import TONES, Cell, Column, Table, one_section
 
 
@@ -90,7 +90,7 @@ def agreement_table(verdicts: Sequence[Verdict], paper: str) -> Html:
     ]
     others = [f"{each.claim} ({each.source})" for each in claims if each not in known]
     table = table_html(Table(columns, one_section(rows))) if rows else Html("")
-    return table + (fill_template("folded", title="Not measured by this run", lines=others) if others else Html(""))
+    return table + (render_part("folded", title="Not measured by this run", lines=others) if others else Html(""))
 
 
 def summarize(verdicts: Sequence[Verdict], paper: str) -> Html:
@@ -106,7 +106,7 @@ def summarize(verdicts: Sequence[Verdict], paper: str) -> Html:
         f"Of {len(claims)} claims of {paper}, pass: {agree}; fail: {len(against)}; "
         f"{f'inconclusive: {inconclusive}; ' if inconclusive else ''}not measured: {len(claims) - len(known)}."
     )
-    bold = fill_template("strong", text=title)
+    bold = render_part("strong", text=title)
     return bold + list_html("Not so here:", against)
 
 

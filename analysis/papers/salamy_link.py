@@ -4,7 +4,7 @@
 Salamy takes the link for 25 Gbit/s throughout, and gives neither the length of packets nor whether loads count headers.
 Training's needs (equation 3.1) are payload, and so are iperf's own figures; `tcpdump` may have counted frames. Headers
 of RDMA, 2 % more than TCP's at an MTU of 1500 and as many at 4200, are taken for TCP's. `python -m
-analysis.papers.salamy_link` prints the tables of docs/results/degradation.md.
+analysis.papers.salamy_link` prints the tables of docs/results/salamy-link.md.
 """
 
 from collections.abc import Iterable, Sequence

@@ -7,8 +7,7 @@ from typing import Any
 
 from analysis.reading.cells import CellId, experiment_of
 from roundabout.store import Run
-from roundabout.store.reasons import RESENT
-from roundabout.store.trial_states import state_of_record
+from roundabout.store.trial_states import RESENT, state_of_record
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The overlap of phases of jobs that share links, by iteration, and their offsets."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import combinations
@@ -8,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from analysis.statistics.cumulative_counter import Floats
-from roundabout.models.fluid import FluidJob, ResidualCapacity, Simulation, capacities, fluid_jobs
+from roundabout.models.fluid import Engine, FluidJob, ResidualCapacity, capacities, fluid_jobs
 from roundabout.models.fluid.jobs import ComputePhase, SendPhase
 from roundabout.spec import TrialSpec
 
@@ -88,11 +89,13 @@ def simulate_from_spans(spec: TrialSpec, spans: Spans) -> tuple[dict[str, Floats
         return None
     known = {name: job for name, job in fluid_jobs(spec).items() if name in spans}
     starts = {name: float(spans[name][0, 0]) - _first_compute_ms(job) for name, job in known.items()}
-    jobs = [replace(job, start_ms=starts[name] - min(starts.values())) for name, job in known.items()]
-    simulation = Simulation(jobs, ResidualCapacity.constant(capacities(spec.topology)))
-    for _ in simulation:
-        pass
-    played = {name: np.array(workers) for name, workers in zip(known, simulation.iterations, strict=True)}
+    engine = Engine(ResidualCapacity.constant(capacities(spec.topology)))
+    for name, job in known.items():
+        engine.add(name, replace(job, start_ms=starts[name] - min(starts.values())))
+    running = set(known)
+    while running:
+        running -= set(engine.run(math.inf))
+    played = {name: engine.iterations(name) for name in known}
     sending = {name: np.column_stack([each[0, :, 1], each[:, :, 2].max(axis=0)]) for name, each in played.items()}
     times = {name: (each[:, :, 2] - each[:, :, 0]).max(axis=0) for name, each in played.items()}
     return sending, times

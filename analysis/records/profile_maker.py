@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout profile --from FILE...`: a profile from a cluster's records of a job, or a fabric's figures."""
+"""A profile from a cluster's records of a job, or a fabric's figures."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -72,7 +72,7 @@ def table_html(table: Table) -> Html:
     """Return a table as HTML that scrolls on a narrow page; intervals and notes stand below their figures."""
     table = table.for_medium("page")
     if not table.sections:
-        return fill_template("paragraph", text=table.empty) if table.empty else NOTHING
+        return render_part("paragraph", text=table.empty) if table.empty else NOTHING
     return fill_template("table", table=table)
 
 
@@ -115,17 +115,17 @@ def markdown_html(text: str) -> Html:
 
 def paragraph(words: str) -> Html:
     """Return a paragraph of plain text; an empty string without text."""
-    return fill_template("paragraph", text=words) if words else Html("")
+    return render_part("paragraph", text=words) if words else Html("")
 
 
 def title_html(title: str, lead: str) -> Html:
     """Return a page's title and a line below it."""
-    return fill_template("title", title=title, lead=lead)
+    return render_part("title", title=title, lead=lead)
 
 
 def bold_heading(words: str) -> Html:
     """Return a heading in bold; an empty string without text."""
-    return fill_template("strong", text=words) if words else Html("")
+    return render_part("strong", text=words) if words else Html("")
 
 
 def titled_tables(tables: Iterable[Table]) -> list[Html]:
@@ -143,17 +143,22 @@ def svg_of(figure: Figure) -> str:
 
 def named_values(what: str, pairs: Sequence[tuple[str, str]]) -> Html:
     """Return a paragraph that lists names with their values; an empty string without pairs."""
-    return fill_template("by_name", what=what, pairs=pairs) if pairs else Html("")
+    return render_part("by_name", what=what, pairs=pairs) if pairs else Html("")
 
 
 def list_html(title: str, lines: Sequence[str]) -> Html:
     """Return a list below a title; an empty string without lines."""
-    return fill_template("list", title=title, lines=lines) if lines else Html("")
+    return render_part("list", title=title, lines=lines) if lines else Html("")
 
 
 def fill_template(template: str, **values: Any) -> Html:
     """Return a template of `templates/` filled with values, which are escaped unless they are markup."""
     return Html(_TEMPLATES.get_template(f"{template}.html").render(**values))
+
+
+def render_part(part: str, **values: Any) -> Html:
+    """Return a macro of `templates/parts.html` filled with values, which are escaped unless they are markup."""
+    return Html(getattr(_TEMPLATES.get_template("parts.html").module, part)(**values))
 
 
 def _lay_out(figure: Figure) -> None:
@@ -187,7 +192,7 @@ def _mark_code(words: str) -> Markup:
 
 
 _TEMPLATES = Environment(
-    loader=FileSystemLoader([TEMPLATES, TEMPLATES / "parts"]),
+    loader=FileSystemLoader(TEMPLATES),
     autoescape=True,
     trim_blocks=True,
     lstrip_blocks=True,

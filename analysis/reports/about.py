@@ -13,7 +13,7 @@ from analysis.reading import applied_settings as settings
 from analysis.reading.cells import CellTrials, cells_of
 from analysis.reading.data import iterations
 from analysis.reading.machines import AGREE, Machines, ReferenceTrial, read_machines
-from analysis.render.page import Html, bold_heading, fill_template, paragraph, table_html
+from analysis.render.page import Html, bold_heading, fill_template, paragraph, render_part, table_html
 from analysis.render.tables import Cell, Column, Table, one_section
 from roundabout.store import Run
 from roundabout.store.trial_states import DISTURBED
@@ -75,7 +75,7 @@ def invalid_trials(trials: Sequence[InvalidTrial]) -> Html:
 def fidelity_notes(results: Summary, run: Run) -> Html:
     """Return a paragraph on the fidelity of the figures and the testbed's limits, and the warnings about the trials."""
     warnings = (bold_heading(f"Warning: {text}.") for text in run.manifest.get("warnings", ()))
-    return Html("").join([*warnings, fill_template("fidelity", fidelity=results.testbed.fidelity)])
+    return Html("").join([*warnings, render_part("fidelity", fidelity=results.testbed.fidelity)])
 
 
 def headroom(run: Run) -> Html:
@@ -97,7 +97,7 @@ def headroom(run: Run) -> Html:
         ),
         *((("from a mark to the cut of a rate, a trial's mean", _range(feedback_us)),) if feedback_us else ()),
     ]
-    return fill_template("facts", facts=facts)
+    return render_part("facts", facts=facts)
 
 
 def applied_settings(run: Run) -> Html:
@@ -140,24 +140,24 @@ def provenance(run: Run) -> Html:
     trials = run.table("trials", valid_only=False)
     bound_ns = pc.max(iterations(run)["offset_bound_ns"]).as_py()
     facts = [
-        ("run", fill_template("code", text=run.id)),
+        ("run", render_part("code", text=run.id)),
         ("trials", f"{trials.num_rows} of {len(manifest['plan'])} done, {_count_states(trials)}"),
         *((("changed in its file", _pairs(changes)),) if changes else ()),
         *((f"session {number}", _session(session)) for number, session in enumerate(sessions, start=1)),
         ("testbed", _pairs(manifest["testbed"].get("identity", {}))),
-        ("machines", fill_template("lines", lines=_machines(read_machines(run)))),
+        ("machines", render_part("lines", lines=_machines(read_machines(run)))),
         ("clocks", "" if bound_ns is None else f"hosts against the controller within {bound_ns / 1e3:.0f} µs"),
-        ("transports", fill_template("lines", lines=_transports(cells_of(run)))),
+        ("transports", render_part("lines", lines=_transports(cells_of(run)))),
         ("cite as", _citation(run)),
     ]
     hosts = sessions[-1]["hosts"] if sessions else {}
     programs = manifest.get("artefacts", {})
     return (
-        fill_template("facts", facts=facts)
+        render_part("facts", facts=facts)
         + _folded("Hosts", ((host, _pairs(known)) for host, known in hosts.items()))
         + _folded(
             "Programs that measured, with SHA-256",
-            ((path, fill_template("code", text=digest)) for path, digest in programs.items()),
+            ((path, render_part("code", text=digest)) for path, digest in programs.items()),
         )
     )
 
@@ -169,11 +169,11 @@ def _count_states(trials: pa.Table) -> str:
 
 def _folded(title: str, facts: Facts) -> Html:
     known = list(facts)
-    return fill_template("folded_facts", title=title, facts=known) if known else Html("")
+    return render_part("folded_facts", title=title, known=known) if known else Html("")
 
 
 def _pairs(values: Mapping[str, Any]) -> Html:
-    return fill_template("pairs", pairs=values)
+    return render_part("pairs", pairs=values)
 
 
 def _transports(cells: Sequence[CellTrials]) -> list[str]:

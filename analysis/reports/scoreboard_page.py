@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from analysis import papers
 from analysis.expectations.verdict_tables import describe
 from analysis.expectations.verdicts import Verdict
-from analysis.render.page import Html, fill_template, render_document, save_figure
+from analysis.render.page import Html, fill_template, render_document, render_part, save_figure
 from analysis.render.style import FAINT, INK, RC, SOFT, TONE_COLOURS
 from analysis.render.tables import TONES
 from analysis.reports.expectation_comparison import ExpectationLine, expectation_lines
@@ -60,7 +60,7 @@ def _image(line: ScoreboardRow) -> Html:
     if figure is None:
         return Html("")
     data = save_figure(figure, "svg", Date=None)
-    return fill_template("picture", data=data, alt=describe_picture(line), width=f"{WIDTH_IN * 96:.0f}")
+    return render_part("picture", data=data, alt=describe_picture(line), width=f"{WIDTH_IN * 96:.0f}")
 
 
 def describe_picture(line: ScoreboardRow) -> str:

@@ -96,9 +96,9 @@ def restore(module: AnsibleModule) -> None:
     answer["not_restored"] = answer.pop("failed", [])  # Ansible means something else by `failed`
     if status != 0:
         module.fail_json(msg=complaint, **answer)
-    owed = [entry["setting"] for entry in journal(module) if entry["owner"] == module.params["owner"]]
-    if owed:
-        module.fail_json(msg=f"still to be restored: {', '.join(owed)}", **answer)
+    pending = [entry["setting"] for entry in journal(module) if entry["owner"] == module.params["owner"]]
+    if pending:
+        module.fail_json(msg=f"still to be restored: {', '.join(pending)}", **answer)
     module.exit_json(**dict(answer, changed=bool(mine)))
 
 

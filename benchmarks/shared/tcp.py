@@ -4,14 +4,7 @@
 from typing import Any
 
 from roundabout.models.packets import Engine, Fabric, Message
-from roundabout.models.packets.structures import (
-    PS_PER_MS,
-    PS_PER_US,
-    CongestionPlan,
-    JobNumbers,
-    PortPlan,
-    TcpPlan,
-)
+from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, Structure, make_structure
 from roundabout.models.packets.tcp import ALGORITHMS
 from roundabout.spec.frames import HEADER_BYTES, payload_share, segment_bytes
 
@@ -20,14 +13,14 @@ FOREVER = 1 << 40
 """Bytes: more than any benchmark sends."""
 
 
-def port(gbps: float, host: int = -1, **own: Any) -> PortPlan:
+def port(gbps: float, host: int = -1, **own: Any) -> Structure:
     """Return a port of a host, or of a switch (-1), that drops nothing, with the values given in place of its own."""
     line = gbps * 1e9 / 8
     rates = {"payload_bytes_per_s": line * payload_share(MTU), "line_bytes_per_s": line}
-    return PortPlan(**{**rates, "queue_bytes": -1, "xoff_bytes": -1, "host": host, **own})
+    return make_structure("port_plan", **{**rates, "queue_bytes": -1, "xoff_bytes": -1, "host": host, **own})
 
 
-def connection(algorithm: str, hystart: int = 1, **own: Any) -> TcpPlan:
+def connection(algorithm: str, hystart: int = 1, **own: Any) -> Structure:
     """Return a connection between the model's hosts, with the values given in place of its own.
 
     Only DCTCP has ECN, unless `is_ecn` says otherwise.
@@ -48,11 +41,11 @@ def connection(algorithm: str, hystart: int = 1, **own: Any) -> TcpPlan:
         "is_ecn": algorithm == "dctcp",
         "has_tail_loss_probe": 1,
     }
-    congestion = CongestionPlan(algorithm=ALGORITHMS.index(algorithm), hystart=hystart, g_q24=(1 << 24) // 16)
-    return TcpPlan(**{**plan, **own}, congestion=congestion)
+    congestion = {"algorithm": ALGORITHMS.index(algorithm), "hystart": hystart, "g_q24": (1 << 24) // 16}
+    return make_structure("tcp_plan", **{**plan, **own}, congestion=congestion)
 
 
 def send_forever(engine: Engine, pair: int, begins_ps: int) -> None:
     """Let a connection always have something to send from an instant on."""
-    job = engine.add_job(JobNumbers(workers=2, iterations=1, begins=begins_ps, departs=-1))
+    job = engine.add_job(make_structure("job_plan", workers=2, iterations=1, begins_ps=begins_ps, departs_ps=-1))
     engine.add_phase(job, 1, [Message(pair, 0, 1, FOREVER)])

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "collectors/sampler/group.hpp"
+#include "collectors/sampler/sources/cpu_time.hpp"
 #include "collectors/sampler/sources/ecn_map.hpp"
 #include "collectors/sampler/sources/ports.hpp"
-#include "collectors/sampler/sources/proc.hpp"
 #include "native/clock.hpp"
 #include "native/line_writer.hpp"
 

@@ -21,11 +21,13 @@ from typer.exceptions import TyperException
 
 from analysis.reports.guard import parse_rule
 from docgen.page_commands.lines import CommandLine, find_commands
+from roundabout.checks.check import select_parts
+from roundabout.checks.judge.figures import SCENES, parse_measured_condition
 from roundabout.cli.main import COMMANDS, import_command, main
-from roundabout.cli.options import chosen_length, collect_overrides
+from roundabout.cli.options import chosen_length
+from roundabout.cli.overrides import parse_overrides
 from roundabout.core.errors import RoundaboutError
 from roundabout.core.paths import ROOT
-from roundabout.judge.figures import parse_measured_condition, select_scenes
 from roundabout.spec.assembly.library import CATALOG, PROFILES, TOPOLOGIES, Library
 from roundabout.spec.loader import load_experiment
 from roundabout.spec.transports.identification import identification_names
@@ -224,7 +226,7 @@ def _check_conditions(command: str, values: dict[str, Any]) -> None:
     """Check the rules of `compare --fail-if`, and the conditions of `judge --fail-if`."""
     for condition in _chosen(values, "fail_if"):
         if command == "judge":
-            parse_measured_condition(condition, select_scenes(_chosen(values, "only")))
+            parse_measured_condition(condition, select_parts(_chosen(values, "only"), SCENES))
         else:
             parse_rule(condition)
 
@@ -236,8 +238,8 @@ def _check_library(command: str, values: dict[str, Any]) -> None:
     if command == "cassini":
         for profile in _chosen(values, "profiles"):
             _expect(profile, _names(PROFILES), "profile")
-    if command == "profile" and not values.get("measured") and not values.get("gpu_record"):
-        for word in _chosen(values, "words"):
+    if command == "profile" and not values.get("measured"):
+        for word in _chosen(values, "job"):
             shelf = (CATALOG, "experiment") if ":" in word else (PROFILES, "profile")
             _expect(word.partition(":")[0], _names(shelf[0]), shelf[1])
     for parameter in ("identified", *(("name",) if command == "identify" else ())):
@@ -264,7 +266,7 @@ def _is_placeholder(word: str) -> bool:
 def _load(
     name: str, length: str | None, fields: tuple[str, ...], only: tuple[str, ...], repetitions: int | None
 ) -> None:
-    load_experiment(name, length=length, changes=collect_overrides(fields, only, repetitions))
+    load_experiment(name, length=length, changes=parse_overrides(fields, only, repetitions))
 
 
 @cache

@@ -8,6 +8,10 @@ from roundabout.core.errors import UsageError
 COMMANDS = {"cc": "judge"}
 OPTIONS = {"run": {"--on": "--executor"}, "resume": {"--on": "--executor"}}
 
+# Options of `profile`, which was one command, with the commands that replace them. Without these options it measured.
+PROFILE_COMMANDS = ("measure", "records", "gpu", "gpu-plan")
+PROFILE_OPTIONS = {"--from-gpu": "gpu FILE", "--gpu-plan": "gpu-plan", "--sample": "records --sample"}
+
 
 def refuse_former_names(words: Sequence[str]) -> None:
     """Raise UsageError with the current name, if a command's first word or one of its options is a former name."""
@@ -17,3 +21,11 @@ def refuse_former_names(words: Sequence[str]) -> None:
         renamed = {command: COMMANDS[command]}
     for former, current in renamed.items():
         raise UsageError(f"`{former}` is called `{current}` since version 1.0", f"write {current} in its place")
+    if command == "profile" and words[1:] and words[1] not in (*PROFILE_COMMANDS, "--help"):
+        replacement = next((name for each, name in PROFILE_OPTIONS.items() if each in options), None)
+        if not replacement and "--from" in options:
+            replacement = "measure JOB --from RUN, or profile records FILE..."
+        raise UsageError(
+            f"profile: found {words[1]}, expected one of {', '.join(PROFILE_COMMANDS)}",
+            f"write: roundabout profile {replacement or 'measure JOB'}",
+        )

@@ -51,7 +51,7 @@ GROUPS = {
         "identify": "models.identify",
         "cassini": "models.cassini",
         "advise": "models.advise",
-        "profile": "models.profile",
+        "profile": "profile.profile",
     },
     "Lab and rack": {
         "lab": "lab.lab",
@@ -171,7 +171,7 @@ def _cannot_write(error: OSError) -> int:
 
 def _show_version(requested: bool) -> None:
     if requested:
-        from roundabout.runner.machine_facts import describe_code  # noqa: PLC0415 - it runs git
+        from roundabout.runner.code_facts import describe_code  # noqa: PLC0415 - it runs git
 
         print(describe_code())
         raise typer.Exit

@@ -3,7 +3,6 @@
 
 import math
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +13,6 @@ from roundabout.core.errors import UsageError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from roundabout.spec.reader.yaml_source import Block
 
 # Functions import `roundabout.spec`, since that takes longer than a whole command that reads no experiment.
 
@@ -154,26 +152,6 @@ def save_picture(figure: "Figure", picture: Path) -> None:
     metadata = {"Date": None} if picture.suffix == ".svg" else None
     with replace_file(picture) as file:
         figure.savefig(file, format=picture.suffix.removeprefix("."), dpi=150, metadata=metadata)
-
-
-def collect_overrides(fields: Sequence[str] | None, only: Sequence[str] | None, repetitions: int | None) -> "Block":
-    """Return the overrides of --set, --only and --repetitions.
-
-    Raises UsageError for a malformed --set, and SpecError for a value that is not valid YAML.
-    """
-    from roundabout.spec.assembly.overrides import parse_overrides  # noqa: PLC0415
-    from roundabout.spec.reader.yaml_source import Items, Mark  # noqa: PLC0415
-
-    said = [field.partition("=") for field in fields or ()]
-    for path, equals, _ in said:
-        if not equals:
-            raise UsageError(f"--set: found '{path}', expected PATH=VALUE, like jobs.j1.transport.T_us=90")
-    block = parse_overrides({path: text for path, _, text in said}, "--set")
-    if only:
-        block.put("only", Items(only, [Mark(None, "--only")] * len(only)), Mark(None, "--only"))
-    if repetitions is not None:
-        block.put("repetitions", repetitions, Mark(None, "--repetitions"))
-    return block
 
 
 def chosen_length(*, quick: bool, full: bool) -> str | None:

@@ -20,7 +20,8 @@ from roundabout.models.fluid.engine import Engine
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
 from roundabout.models.schedulers import make_scheduler
 from roundabout.spec.cluster import MOVE_S, MOVES_S, Cluster as ClusterSpec, Paths
-from roundabout.spec.experiment import MAX_ITERATIONS, ResolvedJob, TrialSpec
+from roundabout.spec.job import MAX_ITERATIONS, ResolvedJob
+from roundabout.spec.trial_spec import TrialSpec
 
 AT_ONCE_MS = 0.001
 """Milliseconds added to a job's simulated departure, so that an iteration that ends at that instant counts."""

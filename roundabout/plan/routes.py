@@ -4,9 +4,10 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from roundabout.spec.experiment import ResolvedJob, TrialSpec
+from roundabout.spec.job import ResolvedJob
 from roundabout.spec.patterns import Transfer
 from roundabout.spec.topology import Hop
+from roundabout.spec.trial_spec import TrialSpec
 
 
 class FlowRoute(NamedTuple):

@@ -9,16 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from roundabout.plan.clusters import least_duration_s
-from roundabout.plan.duration import expected_iterations_s
-from roundabout.spec.experiment import Cell, Experiment, TrialSpec
+from roundabout.plan.duration import OVERHEAD_S, REPORT_S, REPORT_TRIAL_S, expected_iterations_s
+from roundabout.spec.experiment import Cell, Experiment
 from roundabout.spec.topology import Topology
-
-# Seconds that each trial takes besides its iterations: settings, start, fetch and check.
-OVERHEAD_S = 1.5
-
-# Seconds for the summary and the report of a run, and for each trial in it. The processor took 14 to 19 s for 6 trials
-# of other studies and testbeds, 21 s for 6 trials of unfair-vgg19 packet by packet, and 23 s for 24 of them.
-REPORT_S, REPORT_TRIAL_S = 20.0, 0.15
+from roundabout.spec.trial_spec import TrialSpec
 
 # Texts for people, which do not change what is measured: a trial's key leaves them out.
 _PROSE: Any = {

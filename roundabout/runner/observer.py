@@ -57,8 +57,8 @@ class Observer(Protocol):
     def traffic(self, links: Mapping[str, LinkUse], crossing: Mapping[str, CrossTrafficUse]) -> None:
         """Note the rates of links and cross traffic in the last second. Unknown rates are left out."""
 
-    def leaves(self, owed: Sequence[str]) -> None:
-        """Note that the run ends immediately and leaves journal entries of the kinds `owed`."""
+    def leaves(self, pending: Sequence[str]) -> None:
+        """Note that the run ends immediately and leaves journal entries of the kinds `pending`."""
 
     def trial_ended(self, trial: PlannedTrial, reasons: list[str], again: bool, disturbed: bool = False) -> None:
         """Note that the attempt is stored. `reasons` make it disturbed or invalid.

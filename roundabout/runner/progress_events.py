@@ -84,7 +84,7 @@ class View(Protocol):
     def notice(self, text: str) -> None:
         """Show a notice that users need to read the run's results."""
 
-    def leave(self, owed: Sequence[str]) -> None:
+    def leave(self, pending: Sequence[str]) -> None:
         """Note that the run ends at once, without undoing entries of these kinds."""
 
 
@@ -151,10 +151,10 @@ class Follower:
         now.trial, now.phase = None, ""
         self._show()
 
-    def leaves(self, owed: Sequence[str]) -> None:
+    def leaves(self, pending: Sequence[str]) -> None:
         """Note that the run ends at once."""
         for view in self._views:
-            view.leave(owed)
+            view.leave(pending)
 
     def _show(self) -> None:
         self.progress.time_left_s = self._left.seconds

@@ -17,9 +17,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from roundabout.core import file_lock
-from roundabout.runner.machine import journal, machine_lease
-from roundabout.runner.machine.journal import JOURNALS
+from roundabout.runner.machine import machine_lease, undo_journal
 from roundabout.runner.machine.state import STATE
+from roundabout.runner.machine.undo_journal import JOURNALS
 from roundabout.store import Run, files
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class ProgressWriter:
     def notice(self, text: str) -> None:
         """Leave the notice to other views, because the progress file has what changes."""
 
-    def leave(self, owed: Sequence[str]) -> None:
+    def leave(self, pending: Sequence[str]) -> None:
         """Leave the progress file in place and release its lock."""
 
     def _write(self, path: Path, content: bytes) -> None:
@@ -143,4 +143,4 @@ def run_on_machine(state: Path = STATE, journals: Path = JOURNALS) -> Path | Non
     Return None without such a run, or without permission to read its journal.
     """
     owner = machine_lease.holder("machine", state)
-    return journal.run_path(owner.rpartition(" ")[2], journals) if owner else None
+    return undo_journal.run_path(owner.rpartition(" ")[2], journals) if owner else None

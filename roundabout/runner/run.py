@@ -19,18 +19,20 @@ from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.models.cluster.timeline import Timeline
 from roundabout.plan import Plan, PlannedTrial, make_plan, with_simulated_jobs
 from roundabout.plan.routes import record_routes
-from roundabout.runner import machine_facts
+from roundabout.runner import code_facts, machine_facts
 from roundabout.runner.disturbance.attempt_choice import MAX_REPEATS, InheritedDisturbance, verdict_fields
 from roundabout.runner.hosts.clocks import CONTROLLER, RunClock
-from roundabout.runner.machine import journal, machine_lease, temporary
-from roundabout.runner.machine.journal import JOURNALS, Journal, Undo
+from roundabout.runner.machine import machine_lease, temporary, undo_journal
 from roundabout.runner.machine.state import STATE
+from roundabout.runner.machine.undo_journal import JOURNALS, Journal, Undo
 from roundabout.runner.observer import Observer
 from roundabout.runner.run_store import ExistingRun, NewRun, RunStore, update_index
 from roundabout.runner.testbed import RunContext, Testbed, TestbedProvider
 from roundabout.spec.cluster import Cluster
-from roundabout.spec.experiment import Experiment, InputValue, TrialSpec
+from roundabout.spec.experiment import Experiment
+from roundabout.spec.job import InputValue
 from roundabout.spec.topology import Topology
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.store import Attempt, Identity, Run, StoreError, new_run_id
 from roundabout.store.schemas import VERSION
 from roundabout.store.trial_states import state_of_record
@@ -234,8 +236,8 @@ class Runner:
         owner = f"{what} {path.name}"
         with machine_lease.hold("machine", owner, self.state, wait_s=machine_lease.QUEUE_S, report=self.observer.step):
             self._clean_up_dead_runs()
-            undo_journal = journal.open_journal(path.name, path.resolve(), self.journals)
-            with undo_journal as kept, temporary.temporary_files(path.name, kept, self.state):
+            opened = undo_journal.open_journal(path.name, path.resolve(), self.journals)
+            with opened as kept, temporary.temporary_files(path.name, kept, self.state):
                 yield kept
 
     def _clean_up_dead_runs(self) -> None:
@@ -245,12 +247,12 @@ class Runner:
         """
         here = self.provider.where["testbed"]
         refused = []
-        for error in journal.replay(self.journals, self.undo, self.observer.step):
+        for error in undo_journal.replay(self.journals, self.undo, self.observer.step):
             if error.entries and here not in {entry["where"]["testbed"] for entry in error.entries}:
                 self.observer.step(f"{error.message}; {error.hint}")
             else:
                 refused.append(error)
-        journal.raise_together(refused)
+        undo_journal.raise_together(refused)
 
     def _resolve(self, trial: PlannedTrial, run: Run) -> tuple[PlannedTrial, dict[str, Any]]:
         """Return the trial with the inputs that it takes from earlier trials, and their record. Raises StoreError."""
@@ -419,7 +421,7 @@ def _note_session(run: Run, testbed: Testbed, clock: RunClock) -> None:
     session = {
         "started_utc": _utc(clock.now_ns()),
         "clock": asdict(clock),
-        "code": machine_facts.code_facts(),
+        "code": code_facts.code_facts(),
         "controller": machine_facts.controller_facts(),
         **testbed.facts(),
     }

@@ -19,7 +19,7 @@ from pathlib import Path
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.plan import Plan, PlannedTrial
 from roundabout.runner.hosts.clocks import RunClock
-from roundabout.runner.machine.journal import raise_together
+from roundabout.runner.machine.undo_journal import raise_together
 from roundabout.runner.observer import Observer
 from roundabout.runner.run import INTERRUPTED, make_run_plan
 from roundabout.runner.run_store import ChangedError, NewRun, update_index

@@ -19,12 +19,13 @@ from roundabout.plan import PlannedTrial
 from roundabout.runner.fidelity import Fidelity
 from roundabout.runner.hosts.clocks import RunClock
 from roundabout.runner.hosts.connections import Connection
-from roundabout.runner.machine.journal import Entry, Journal
+from roundabout.runner.machine.undo_journal import Entry, Journal
 from roundabout.runner.observer import Observer
 from roundabout.spec import preconditions
-from roundabout.spec.experiment import Experiment, TrialSpec
+from roundabout.spec.experiment import Experiment
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.store import Attempt, Identity
 
 

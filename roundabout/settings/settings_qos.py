@@ -59,7 +59,7 @@ LOSSLESS = ("pfc", "cable_length_m")
 BUFFERS = ("prio2buffer", "buffer_size_bytes")
 TIED = (*LOSSLESS, *BUFFERS)
 DCB_IS_IN = "iproute2 5.12 or later (Debian 12, Ubuntu 22.04)"  # 5.11 has dcb, but neither `dcb app` nor `dcb dcbx`
-GIVE_BACK_DCBX = Path(__file__).with_name("settings_dcbx.py")
+GIVE_BACK_DCBX = Path(__file__).with_name("dcbx_to_firmware.py")
 MLNX_OPTIONS = {"prio2buffer": "--prio2buffer", "buffer_size_bytes": "--buffer_size"}
 # A traffic class in the output of mlnx_qos: its number, its service, and a line for each of its priorities. Before
 # d477a17 (24 May 2022) classes come in the order of their first priority.

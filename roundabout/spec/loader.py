@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from roundabout.spec.assembly.factors import Factors, read_factors
+from roundabout.spec.assembly.file_cache import cached_files
 from roundabout.spec.assembly.library import (
     CATALOG,
     EXPERIMENTS,
@@ -29,7 +30,6 @@ from roundabout.spec.assembly.overrides import (
     check_used,
     with_overrides,
 )
-from roundabout.spec.assembly.snapshot import snapshot
 from roundabout.spec.assembly.trial_filter import Selection, filter_cells
 from roundabout.spec.assembly.validation import (
     Merged,
@@ -54,23 +54,16 @@ from roundabout.spec.assembly.validation_errors import explain_error, parse_as
 from roundabout.spec.base import Level
 from roundabout.spec.errors import SpecError, expected_names, list_choices, quote_value, suggest
 from roundabout.spec.expectation import AnyExpectation, ExpectationCheck, Expectations
-from roundabout.spec.experiment import (
-    ONLY_VARIANT,
-    Cell,
-    ClusterTreatment,
-    Experiment,
-    ExperimentHeader,
-    JobFields,
-    ResolvedJob,
-    Treatment,
-    TrialSpec,
-)
+from roundabout.spec.experiment import ONLY_VARIANT, Cell, Experiment, ExperimentHeader
+from roundabout.spec.job import JobFields, ResolvedJob
 from roundabout.spec.profile import Profile
 from roundabout.spec.reader.yaml_source import Block, Document, as_yaml, parse, read_document, shown_path
 from roundabout.spec.topology import RATES, Topology
 from roundabout.spec.trace import RecordedTrace, SubmittedJob
 from roundabout.spec.trace_readers import read_trace
 from roundabout.spec.transports import FOLDER
+from roundabout.spec.treatment import ClusterTreatment, Treatment
+from roundabout.spec.trial_spec import TrialSpec
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -175,7 +168,7 @@ def _file(name_or_path: str | Path) -> Document:
 
 def load_catalog(root: Path = EXPERIMENTS) -> dict[str, Experiment | SpecError]:
     """Return every experiment in the catalog below `root` by its name, or the first fault of an invalid one."""
-    with snapshot():
+    with cached_files():
         return {name: _loaded_or_fault(name, root) for name in Library(root).names(CATALOG)}
 
 
@@ -236,7 +229,7 @@ def _apply_length(document: Document, length: str | None) -> Document:
     return Document(document.file, merge(root, chosen), document.folder)
 
 
-@snapshot()
+@cached_files()
 def _assemble(source: Document, library: Library, complain: ExpectationCheck | None) -> Experiment:
     document, over = apply_file_overrides(source)
     header = _header(document)

@@ -4,8 +4,9 @@
 from collections import Counter
 from collections.abc import Set
 
-from roundabout.spec.experiment import ResolvedJob, TrialSpec
+from roundabout.spec.job import ResolvedJob
 from roundabout.spec.transports import Transport
+from roundabout.spec.trial_spec import TrialSpec
 
 
 def find_nic_setting(trial: TrialSpec, calibrated: Set[str] = frozenset()) -> str | None:

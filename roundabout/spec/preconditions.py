@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from roundabout.spec.errors import list_choices
-from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.pfc import find_cycle, largest_required_headroom
 from roundabout.spec.transports import Transport
 from roundabout.spec.transports.queues import drop_tail_bytes
+from roundabout.spec.trial_spec import TrialSpec
 
 Signal = Literal["marks", "drops"]
 

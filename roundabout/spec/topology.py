@@ -11,12 +11,13 @@ from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_ser
 from pydantic_core import PydanticCustomError
 
 from roundabout.core.disjoint_sets import DisjointSets
-from roundabout.spec.base import Name, NodeName, NotNegative, Positive, Strict, Text, Tuple, drop_defaults
+from roundabout.spec.base import Name, NodeName, Positive, Strict, Text, Tuple, drop_defaults
+from roundabout.spec.delays import Delay, Delays, FeedbackDelay
 from roundabout.spec.frames import AROUND_BYTES, CNP_BYTES, payload_share, segment_bytes
 from roundabout.spec.routing import FIRST_PORT, FiveTuple, Routing
+from roundabout.spec.shared_buffer import SharedBuffer
 
 RATES = ("line_rate_gbps", "payload_rate_gbps")
-Delay = Annotated[NotNegative, Field(le=1e6)]
 
 
 def _rates_have_defaults(schema: dict[str, Any]) -> None:
@@ -50,69 +51,6 @@ class Link(Strict):
         if self.payload_rate_gbps > self.line_rate_gbps:
             raise ValueError("a payload rate no higher than the line rate")
         return self
-
-
-class SharedBuffer(Strict):
-    """The packet memory of a switch, which all its ports share by dynamic thresholds (Choudhury and Hahne, 1998).
-
-    In a `lossy` topology, a queue may hold `alpha` times the free bytes; a packet beyond is dropped. In a `lossless`
-    one, what came over a link may hold that much for each priority; a packet beyond waits in the link's headroom, and
-    PFC pauses the link. Sizes are of frames without checksum, preamble and gap.
-    """
-
-    bytes: Annotated[int, Field(ge=1, le=10**12)] = Field(
-        description="memory of each switch; headroom is a part of it that is not shared"
-    )
-    alpha: Annotated[float, Field(gt=0, le=1024)] = Field(
-        description="a threshold's share of the free bytes; switches have powers of two, 1/128 to 8"
-    )
-    xon_offset_bytes: Annotated[int, Field(ge=0, le=10**12)] | None = Field(
-        default=None,
-        description="bytes below its threshold at which a paused link goes on; default: two full frames",
-    )
-    headroom_bytes: Annotated[int, Field(ge=0, le=10**12)] | None = Field(
-        default=None,
-        description="bytes reserved for each link and priority in use; default: what arrives after PFC has decided",
-    )
-
-
-class Delays(Strict):
-    """Parts of a path's delay besides sending and waiting in queues, in us of the papers' time.
-
-    The defaults are guesses: no paper of ours prints them. With them a mark cuts a rate after 8.6 to 10.6 us on a
-    dumbbell. The effect of that time on the share of Figure 1c (HotNets'22) is 1.8 at 1 us to 2.0 at 16 us.
-    """
-
-    link_us: Delay = Field(default=0.1, description="propagation of a link; guess: 20 m of cable at 5 ns/m")
-    switch_us: Delay = Field(
-        default=0.5, description="forwarding of a switch, from arrival to the queue; guess: data sheets have 0.5 to 0.8"
-    )
-    nic_us: Delay = Field(default=0.5, description="a NIC's time to take a packet; guess: as long as a switch")
-    mark_to_cnp_us: Delay = Field(
-        default=2.5, description="a NIC's time from a marked packet to its CNP; guess: half of 5 us in both NICs"
-    )
-    cnp_to_cut_us: Delay = Field(
-        default=2.5, description="a NIC's time from a CNP to the cut of a rate; guess: half of 5 us in both NICs"
-    )
-    cnp_jitter_us: Delay = Field(
-        default=2.0, description="width of the even spread that is added for each CNP; a guess"
-    )
-
-
-class FeedbackDelay(NamedTuple):
-    """The time from a packet's mark to the cut of its flow's rate, in us of the papers' time, without queues."""
-
-    least_us: float
-    most_us: float
-
-    @property
-    def mean_us(self) -> float:
-        """Return the mean, in us."""
-        return (self.least_us + self.most_us) / 2
-
-    def __str__(self) -> str:
-        least, most = f"{self.least_us:.1f}", f"{self.most_us:.1f}"
-        return f"{least} us" if least == most else f"{least} to {most} us"
 
 
 class _Fault(NamedTuple):

@@ -8,6 +8,9 @@ nothing better (docs/explanation/trial-validity.md).
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
+RESENT = "segments were sent again"
+"""Reason that makes trials with slow iterations invalid, so that valid trials underestimate iteration times."""
+
 State = Literal["valid", "disturbed", "invalid"]
 STATES: tuple[State, ...] = ("valid", "disturbed", "invalid")
 

@@ -51,10 +51,10 @@ class TerminalView:
         """Print a notice that users need to read the run's results."""
         self._console.print(Text(text, style="yellow"), soft_wrap=True)
 
-    def leave(self, owed: Sequence[str]) -> None:
+    def leave(self, pending: Sequence[str]) -> None:
         """Note that the run ends at once."""
         self._live.stop()
-        self._console.print(describe_leftovers(owed), soft_wrap=True, highlight=False)
+        self._console.print(describe_leftovers(pending), soft_wrap=True, highlight=False)
 
 
 class PlainView:
@@ -79,9 +79,9 @@ class PlainView:
         """Print a notice that users need to read the run's results."""
         self._say(f"  {text}")
 
-    def leave(self, owed: Sequence[str]) -> None:
+    def leave(self, pending: Sequence[str]) -> None:
         """Note that the run ends at once."""
-        self._say(describe_leftovers(owed))
+        self._say(describe_leftovers(pending))
 
     def _tell_end(self, ended: EndedAttempt) -> None:
         for name, job in ended.jobs.items():
@@ -193,9 +193,9 @@ def reason_lines(ended: EndedAttempt) -> list[str]:
     return [f"{attempt_verdict(ended)}: {ended.label}: {reason}" for reason in ended.reasons]
 
 
-def describe_leftovers(owed: Sequence[str]) -> str:
-    """Return a message about a run that was interrupted twice and left the changes `owed` in place."""
-    return f"interrupted; not cleaned up: {', '.join(owed)}; run: roundabout clean" if owed else "interrupted"
+def describe_leftovers(pending: Sequence[str]) -> str:
+    """Return a message about a run that was interrupted twice and left the changes `pending` in place."""
+    return f"interrupted; not cleaned up: {', '.join(pending)}; run: roundabout clean" if pending else "interrupted"
 
 
 class LenientStream:

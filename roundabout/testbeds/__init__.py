@@ -10,7 +10,7 @@ from pathlib import Path
 from roundabout.core import plugins
 from roundabout.core.errors import UsageError
 from roundabout.runner.machine import temporary
-from roundabout.runner.machine.journal import Entry
+from roundabout.runner.machine.undo_journal import Entry
 from roundabout.runner.testbed import TestbedProvider
 from roundabout.spec.errors import suggest
 

@@ -91,7 +91,7 @@ class Cwnd(Structure):
 
 
 SHAPES = ("linear", "quadratic", "reciprocal", "decreasing")
-"""In the order of mltcp.h."""
+"""In the order of mltcp_params.h."""
 
 
 class MltcpParams(Structure):

@@ -6,7 +6,8 @@ import json
 import numpy as np
 
 from roundabout.spec import load_experiment
-from roundabout.spec.experiment import ResolvedJob, StudyChoice
+from roundabout.spec.job import ResolvedJob
+from roundabout.spec.study_choice import StudyChoice
 from roundabout.store import Identity, Run, Units, build_table
 from tests.analysis.synthetic_runs import BEGIN_NS, BOOT_NS, manifest, record
 from tests.analysis.unfair_runs import joined

@@ -9,7 +9,7 @@ import pytest
 
 from roundabout.cli.tools.doctor import format_check
 from roundabout.core.btf import Btf
-from roundabout.testbeds.lab.checks import doctor
+from roundabout.testbeds.lab.checks import doctor, kernel_features
 
 pytestmark = pytest.mark.unit
 
@@ -45,9 +45,12 @@ def test_bytes_without_btf_magic_are_refused() -> None:
         Btf(bytes(24))
 
 
-@pytest.mark.skipif(not doctor.KERNEL_BTF.exists(), reason="this kernel has no BTF")
+@pytest.mark.skipif(not kernel_features.KERNEL_BTF.exists(), reason="this kernel has no BTF")
 def test_this_kernels_btf_is_read() -> None:
-    assert Btf(doctor.KERNEL_BTF.read_bytes()).callback_arguments("tcp_congestion_ops", "cong_control") in (2, 4)
+    assert Btf(kernel_features.KERNEL_BTF.read_bytes()).callback_arguments("tcp_congestion_ops", "cong_control") in (
+        2,
+        4,
+    )
 
 
 def test_doctors_status_is_1_if_a_required_check_fails() -> None:
@@ -68,7 +71,7 @@ def test_a_missing_tool_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_kernel_without_btf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "KERNEL_BTF", tmp_path / "vmlinux")
+    monkeypatch.setattr(kernel_features, "KERNEL_BTF", tmp_path / "vmlinux")
     btf = next(check for check in doctor.examine_machine() if check.name == "BTF")
     assert not btf.good
     assert "CONFIG_DEBUG_INFO_BTF=y" in format_check(btf)

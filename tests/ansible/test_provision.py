@@ -12,7 +12,7 @@ import pytest
 from roundabout.core.errors import UsageError
 from roundabout.runner.hosts import playbooks
 from roundabout.runner.hosts.playbooks import Result, temporary_inventory
-from roundabout.runner.machine.leftovers import process_name
+from roundabout.runner.machine.process_leftovers import process_name
 from roundabout.spec import load_topology
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.lifecycle.inventory import lab_inventory

@@ -301,8 +301,8 @@ def isolation() -> tuple[str, ...]:
     )
 
 
-def asked(words: Sequence[str]) -> Sequence[Stay]:
-    """What the command line asks for: one stay, or where it says nothing all that are usual."""
+def parse_stays(words: Sequence[str]) -> Sequence[Stay]:
+    """Return the stay that the command line chooses, or all usual ones if the command line is empty."""
     parser = argparse.ArgumentParser(prog="python3 -m tests.bare", description="README's commands on bare systems")
     parser.add_argument("--system", choices=SYSTEMS, default="debian12")
     parser.add_argument("--user", choices=["root", STRANGER], default="root")
@@ -313,4 +313,4 @@ def asked(words: Sequence[str]) -> Sequence[Stay]:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    sys.exit(main(asked(sys.argv[1:])))
+    sys.exit(main(parse_stays(sys.argv[1:])))

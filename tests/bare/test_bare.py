@@ -82,10 +82,10 @@ def test_a_system_comes_from_its_own_archive_unless_a_mirror_is_known(
 
 
 def test_this_machines_way_to_a_system_is_the_first_choice(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = "deb http://mirror/security bookworm-security main\ndeb http://mirror/debian bookworm main\n"
-    done = subprocess.CompletedProcess([], 0, said)
+    sources = "deb http://mirror/security bookworm-security main\ndeb http://mirror/debian bookworm main\n"
+    done = subprocess.CompletedProcess([], 0, sources)
     monkeypatch.setattr(bare.subprocess, "run", lambda *_, **__: done)
-    assert bare.apt_sources(bare.SYSTEMS["debian12"]) == sorted(said.splitlines())
+    assert bare.apt_sources(bare.SYSTEMS["debian12"]) == sorted(sources.splitlines())
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_this_machines_way_to_a_system_is_the_first_choice(monkeypatch: pytest.M
     ],
 )
 def test_command_line_words_select_systems_and_users(words: list[str], stays: Sequence[bare.Stay]) -> None:
-    assert bare.asked(words) == stays
+    assert bare.parse_stays(words) == stays
 
 
 def test_both_systems_are_tested_and_one_without_root() -> None:

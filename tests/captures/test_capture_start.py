@@ -11,7 +11,7 @@ import pytest
 from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.trial.captures import CaptureError, HostCapture, RunningCapture, capture_hosts
-from roundabout.spec.experiment import Capture
+from roundabout.spec.capture import Capture
 from tests.deadline import wait_for
 
 pytestmark = pytest.mark.unit

@@ -510,7 +510,6 @@ def test_own_addresses_tell_the_direction(tmp_path: Path) -> None:
 
 
 PAIRS = [("10.0.0.1", "10.0.0.2"), ("10.0.0.2", "10.0.0.1"), ("10.0.0.2", "10.0.0.3"), ("10.0.0.1", "10.0.0.9")]
-BTH = 12
 # Opcode, bytes of its extended headers (InfiniBand specification, volume 1, section 9.2).
 OPCODES = [(0, 0), (4, 0), (5, 4), (6, 16), (7, 0), (10, 16), (11, 20), (12, 16), (13, 4), (14, 0), (17, 4), (18, 12),
            (19, 28), (100, 8), (101, 12), (0xA6, 20), (0xB1, 4)]  # fmt: skip

@@ -12,7 +12,7 @@ import yaml
 from roundabout.runner.hosts.clocks import ClockLog, Reading
 from roundabout.runner.trial.captures import HostUtc
 from roundabout.spec import SpecError, load_experiment
-from roundabout.spec.experiment import Capture
+from roundabout.spec.capture import Capture
 from roundabout.spec.reader.schema import schemas
 from roundabout.store import Run
 

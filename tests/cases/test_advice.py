@@ -12,7 +12,6 @@ from analysis.advice import advice, senders, sources
 from analysis.advice.advice import JobGroup, Verdict, split_by_jobs
 from analysis.advice.advice_tables import record, render_page
 from analysis.advice.errors import AdviceError
-from analysis.statistics import phases
 from roundabout.cli.main import main
 from roundabout.core.errors import UsageError
 from roundabout.models.cassini import Candidate
@@ -31,14 +30,9 @@ from tests.analysis.advice.test_advice_inputs import (
     slurm,
 )
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("few_resamplings")]
 
 METRIC = "node_network_transmit_bytes_total"
-
-
-@pytest.fixture(autouse=True)
-def few_resamplings(monkeypatch):
-    monkeypatch.setattr(phases, "RESAMPLINGS", 5)
 
 
 def labelled(**labels):

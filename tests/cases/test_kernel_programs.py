@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from roundabout.checks.judge import kernel_requirements
+from roundabout.checks.judge.kernel_requirements import check_kernels
 from roundabout.cli.main import main
 from roundabout.core import bpf
 from roundabout.core.errors import UsageError
-from roundabout.judge import kernel_requirements
-from roundabout.judge.kernel_requirements import check_kernels
-from roundabout.testbeds.lab.checks.doctor import examine_bpf
+from roundabout.testbeds.lab.checks.kernel_features import examine_bpf
 
 pytestmark = pytest.mark.unit
 
@@ -89,7 +89,7 @@ def test_doctor_goes_on_where_the_number_of_bpf_is_unknown(monkeypatch: pytest.M
 
 
 CHECK = """
-from roundabout.testbeds.lab.checks.doctor import examine_bpf
+from roundabout.testbeds.lab.checks.kernel_features import examine_bpf
 check = examine_bpf()
 print(check.good, check.found, sep="\\n")
 """

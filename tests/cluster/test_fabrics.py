@@ -22,10 +22,11 @@ from roundabout.plan import with_simulated_jobs
 from roundabout.plan.clusters import check_cluster_trial
 from roundabout.plan.routes import list_routes
 from roundabout.spec import Topology, load_experiment
-from roundabout.spec.experiment import ResolvedJob, TrialSpec
 from roundabout.spec.fabrics import FABRICS, write_topology
+from roundabout.spec.job import ResolvedJob
 from roundabout.spec.routing import Routing
 from roundabout.spec.transports import Transport
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.fluid.engine_trial import compute_trial
 from tests.schedulers.clusters import KNOWN, employed, trace
 from tests.several_paths.fabrics import rails

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from roundabout.runner.trial.cross_traffic import make_secret
-from roundabout.spec.experiment import CrossTraffic
+from roundabout.spec.cross_traffic import CrossTraffic
 from tests.crossgen.conftest import Link
 from tests.running import Running
 

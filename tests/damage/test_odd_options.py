@@ -15,11 +15,11 @@ from typing import Any, NoReturn
 
 import pytest
 
+from roundabout.checks.judge import run
 from roundabout.cli.main import COMMANDS, import_command, main
-from roundabout.cli.models import profile
+from roundabout.cli.profile import measure
 from roundabout.cli.runs import resume, run as run_command, watch
 from roundabout.core.errors import RoundaboutError
-from roundabout.judge import run
 from roundabout.runner.machine import machine_lease
 from roundabout.testbeds.lab import Lab
 from tests.analysis.computed_run import compute
@@ -54,7 +54,9 @@ WORDS = {
     "rm": ["last"],
     "compare": ["last", "last"],
     "decode": ["binary.yaml"],
-    "profile": ["j1", "--from=last"],
+    "profile measure": ["j1", "--from=last"],
+    "profile records": ["binary.yaml"],
+    "profile gpu": ["binary.json"],
     "export": ["--csv=out"],
     "lab ssh": ["s0"],
 }
@@ -101,7 +103,7 @@ def place(computed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     for module, name in (
         (run_command, "execute"),
         (resume, "execute"),
-        (profile, "run_document"),
+        (measure, "run_document"),
         (run, "judge"),
         (machine_lease, "hold"),
         (Lab, "create"),

@@ -92,5 +92,5 @@ def test_new_does_not_overwrite_an_experiment(tmp_path, monkeypatch, capsys) -> 
 
 
 def test_a_profile_is_saved_under_a_new_name_alone(run, capsys) -> None:
-    assert main(["profile", "j1", "--from", str(run.path), "--save", "vgg19-fig1"]) == 2
+    assert main(["profile", "measure", "j1", "--from", str(run.path), "--save", "vgg19-fig1"]) == 2
     assert "vgg19-fig1.yaml exists, expected a new name after --save" in capsys.readouterr().err

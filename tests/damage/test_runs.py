@@ -81,7 +81,7 @@ READERS: dict[str, Callable[[Run], Any]] = {
     "resume": command("resume", "{run}"),
     "rm": command("rm", "--yes", "{run}"),
     "advise": command("advise", "{run}"),
-    "profile": command("profile", "j1", "--from", "{run}"),
+    "profile": command("profile", "measure", "j1", "--from", "{run}"),
     "decode": command("decode", "{run}"),
     "scoreboard": read_scoreboard,
     "dashboards": lambda run: list(run_series(run.path.parents[1])),

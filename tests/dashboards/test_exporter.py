@@ -183,7 +183,7 @@ def test_metrics_of_a_query_are_found() -> None:
 def test_dashboards_can_be_imported() -> None:
     paths = sorted(DASHBOARDS.glob("*.json"))
     found = [json.loads(path.read_text()) for path in paths]
-    assert [path.stem for path in paths] == ["hosts", "links", "rack", "run"]
+    assert [path.stem for path in paths] == ["hosts", "links", "rack_nics", "run"]
     assert len({each["uid"] for each in found}) == len(found)
     for dashboard in found:
         (source,) = dashboard["__inputs"]

@@ -38,7 +38,7 @@ def test_commands_of_all_pages_could_be_given() -> None:
         ("roundabout plan absent.yaml", "absent.yaml"),
         ("roundabout new mine --from torus", "torus"),
         ("roundabout cassini vgg19-1400 vgg99 --capacity 50", "no profile vgg99"),
-        ("roundabout profile vgg99", "no profile vgg99"),
+        ("roundabout profile measure vgg99", "no profile vgg99"),
         ("roundabout acceptance --topology dumbbell-9x9", "no topology dumbbell-9x9"),
         ("roundabout identify hotnets/fig-9", "no identification hotnets/fig-9"),
         ("roundabout compare unfair-vgg19 hasty", "no experiment hasty"),

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from analysis.reading.data import filter_rows
+from roundabout.checks.judge.kernel_requirements import check_kernels
 from roundabout.core.errors import RoundaboutError
-from roundabout.judge.kernel_requirements import check_kernels
 from roundabout.runner import transports
-from roundabout.runner.machine.leftovers import process_name
+from roundabout.runner.machine.process_leftovers import process_name
 from roundabout.spec import SpecError, load_experiment
 from roundabout.store import Run
 from roundabout.testbeds.lab.provider import LabProvider

@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from roundabout.runner.machine import journal, machine_lease, temporary
+from roundabout.runner.machine import machine_lease, temporary, undo_journal
 from roundabout.runner.run import Runner
 from roundabout.spec.loader import load_experiment
 from roundabout.store import Run
@@ -61,10 +61,10 @@ class Workplace:
     def clean(self):
         """Do what `roundabout clean` does."""
         with machine_lease.hold("machine", "clean", self.state):
-            journal.raise_together(journal.replay(self.journals, self.undo, self.notes.step))
+            undo_journal.raise_together(undo_journal.replay(self.journals, self.undo, self.notes.step))
 
     @property
-    def owed(self):
+    def has_leftovers(self):
         """Return True if anything of a run is left on the machine."""
         return self.provider.left or self.state.exists() or self.journals.parent.exists()
 

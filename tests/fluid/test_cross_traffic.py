@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from roundabout.models.fluid import Schedule, Simulation, residual_of_loads, residual_of_schedules
+from roundabout.models.fluid import Schedule, residual_of_loads, residual_of_schedules
 from roundabout.models.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS, STEP_MS
 from roundabout.models.fluid.jobs import ComputePhase, FluidJob, make_send_phase
 from roundabout.plan import expected_duration_s, make_plan
@@ -17,6 +17,7 @@ from roundabout.runner.trial.load_files import LoadError
 from roundabout.spec import load_experiment
 from roundabout.spec.patterns import all_transfers
 from roundabout.testbeds.fluid.loads import plan_loads, read_load
+from tests.fluid.oracle.model import Simulation, capacity_at
 from tests.fluid.test_fluid import beside, ring
 
 pytestmark = pytest.mark.unit
@@ -64,9 +65,9 @@ def test_at_each_steps_end_jobs_have_had_what_flows_spared(drawn):
     ends_ms = np.arange(0.0, LASTS_MS + STEP_MS, 40 * STEP_MS)
     expected = [spared(drawn, ms) for ms in ends_ms]
     assert left.bytes_until(ends_ms, INTO) == pytest.approx(expected, rel=1e-9, abs=1.0)
-    rates = np.array([left.at(ms)[0][INTO] for ms in np.arange(0.0, LASTS_MS, STEP_MS)])
+    rates = np.array([capacity_at(left, ms)[0][INTO] for ms in np.arange(0.0, LASTS_MS, STEP_MS)])
     assert rates.min() >= 0 and rates.max() <= RATE * (1 + 1e-9)
-    assert {left.at(ms)[0][BACK] for ms in ends_ms} == {RATE}  # the other way there is no cross traffic
+    assert {capacity_at(left, ms)[0][BACK] for ms in ends_ms} == {RATE}  # the other way there is no cross traffic
 
 
 @settings(deadline=None)
@@ -92,14 +93,14 @@ def test_flows_that_come_evenly_leave_what_an_even_load_leaves(load_gbps, each_s
     drawn = [(ms, load_gbps * BYTES_PER_MS_OF_GBPS * STEP_MS / each_step) for ms in starts_ms for _ in range(each_step)]
     both = [*((ms, size / 2) for ms, size in drawn for _ in range(2))]
     left = residual_of_schedules(spec, {"from-s2": schedule(both, [0, 1] * len(drawn))})
-    rates, until = left.at(1000.0)
+    rates, until = capacity_at(left, 1000.0)
     assert rates == pytest.approx(residual_of_loads(spec), rel=1e-6, abs=1.0)
     assert until == 1000.0 + STEP_MS
 
 
 def test_without_schedules_loads_are_even_for_ever():
     spec = beside(ring(), s2=(["s0"], 10))
-    assert residual_of_schedules(spec, {}).at(1e9) == (residual_of_loads(spec), float("inf"))
+    assert capacity_at(residual_of_schedules(spec, {}), 1e9) == (residual_of_loads(spec), float("inf"))
 
 
 # --- load files ------------------------------------------------------------------------------------------------------

@@ -8,17 +8,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cffi import FFI
 from hypothesis import given, settings, strategies as st
 
 from roundabout.core import paths
-from roundabout.models.fluid import Engine, EngineError, ResidualCapacity, Simulation, iteration_times
+from roundabout.models.fluid import Engine, EngineError, ResidualCapacity, iteration_times
 from roundabout.models.fluid.contention import contended_groups
-from roundabout.models.fluid.engine import steady_iteration_times
 from roundabout.models.fluid.jobs import Barrier, ComputePhase, FluidJob, SendPhase, Stream, make_send_phase
 from roundabout.models.fluid.mltcp import SHAPES, Factor
-from roundabout.models.native_engine import load_engine
+from roundabout.models.native_engine import open_library
 from roundabout.spec.cassini import Timetable
 from roundabout.spec.patterns import PATTERNS, all_transfers
+from tests.fluid.oracle import model
+from tests.fluid.oracle.model import Simulation
 
 pytestmark = pytest.mark.unit
 
@@ -120,8 +122,8 @@ endless_jobs = jobs().map(lambda job: replace(job, priority=0))
 @quick
 @given(st.lists(endless_jobs, min_size=1, max_size=4), capacities)
 def test_steady_times_equal_the_python_models(several, capacity):
-    expected = iteration_times(several, capacity, 3)
-    for one, other in zip(expected, steady_iteration_times(several, capacity, 3), strict=True):
+    expected = model.iteration_times(several, capacity, 3)
+    for one, other in zip(expected, iteration_times(several, capacity, 3), strict=True):
         assert one == pytest.approx(other, rel=1e-6, abs=1e-6)
 
 
@@ -134,9 +136,9 @@ def test_jobs_take_as_long_in_their_groups_as_among_all_jobs(several, capacity):
     everyone = {str(place): job for place, job in enumerate(several)}
     groups = contended_groups(everyone, capacity)
     assert sorted(name for group in groups for name in group) == sorted(everyone)
-    among_all = dict(zip(everyone, steady_iteration_times(several, capacity, 3), strict=True))
+    among_all = dict(zip(everyone, iteration_times(several, capacity, 3), strict=True))
     for group in groups:
-        for name, times in zip(group, steady_iteration_times(tuple(group.values()), capacity, 3), strict=True):
+        for name, times in zip(group, iteration_times(tuple(group.values()), capacity, 3), strict=True):
             assert times[:3] == pytest.approx(among_all[name][:3], rel=1e-6, abs=1e-6)
 
 
@@ -235,7 +237,7 @@ def test_a_job_on_other_links_changes_nothing(job, compute_ms, capacity):
     found = all_transfers("one-to-all", int(RATE), ((0, 1),))
     other = FluidJob((ComputePhase(compute_ms), make_send_phase(found, [apart], 1.0)), workers=2)
     alone, beside = (
-        iteration_times(each, capacity | dict.fromkeys(apart, RATE), own.iterations)[0][: own.iterations]
+        model.iteration_times(each, capacity | dict.fromkeys(apart, RATE), own.iterations)[0][: own.iterations]
         for each in ([own], [own, other])
     )
     assert beside == pytest.approx(alone, rel=1e-9)
@@ -307,7 +309,7 @@ def test_an_engine_older_than_its_sources_is_refused(tmp_path, monkeypatch):
     source.touch()
     library = tmp_path / "libfluid.so"
     library.write_bytes((Path(__file__).parents[2] / "build/lib/libfluid.so").read_bytes())
-    load_engine("fluid", "libfluid.so", {})
+    open_library("fluid", "libfluid.so", FFI())
     os.utime(source, (time.time() + 60,) * 2)
     with pytest.raises(EngineError, match=r"older than its sources: libfluid\.so"):
-        load_engine("fluid", "libfluid.so", {})
+        open_library("fluid", "libfluid.so", FFI())

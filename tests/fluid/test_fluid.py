@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from roundabout.models.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS, residual_of_loads
-from roundabout.models.fluid.engine import EndlessJobs, steady_iteration_times
+from roundabout.models.fluid.engine import EndlessJobs, iteration_times
 from roundabout.models.fluid.jobs import ComputePhase, FluidJob, fluid_jobs, make_send_phase
 from roundabout.models.fluid.limits import (
     best_offsets,
@@ -17,13 +17,13 @@ from roundabout.models.fluid.limits import (
     unified_means_ms,
     unified_period,
 )
-from roundabout.models.fluid.model import Simulation, iteration_times
-from roundabout.models.fluid.rates import Flow, max_min_rates
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
 from roundabout.spec import Profile, ResolvedJob, Topology, Transport, TrialSpec, load_experiment
 from roundabout.spec.cassini import Timetable
-from roundabout.spec.experiment import CrossTraffic
+from roundabout.spec.cross_traffic import CrossTraffic
 from roundabout.spec.patterns import all_transfers
+from tests.fluid.oracle.model import Simulation
+from tests.fluid.oracle.rates import Flow, max_min_rates
 from tests.two_phases import two_phases
 
 pytestmark = pytest.mark.unit
@@ -242,7 +242,7 @@ def test_jobs_that_go_on_take_the_times_of_jobs_simulated_at_once(several, asked
     jobs = [two_ways(own) for own in several]
     endless = EndlessJobs(jobs, PAYLOAD)
     for iterations in asked:
-        assert endless.iteration_times(iterations) == steady_iteration_times(jobs, PAYLOAD, iterations)
+        assert endless.iteration_times(iterations) == iteration_times(jobs, PAYLOAD, iterations)
 
 
 @pytest.mark.proof

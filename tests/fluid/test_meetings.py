@@ -173,7 +173,7 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A transport that declares what dcqcn does, and MLTCP's numbers."""
     folder = tmp_path / "transports/mltcp_dcqcn"
     folder.mkdir(parents=True)
-    declared = (TREE / "dcqcn/dcqcn.h").read_text()
+    declared = (TREE / "dcqcn/dcqcn_params.h").read_text()
     for name, value in (("slope", 1.75), ("intercept", 0.25)):
         declared += f'PARAMETER(__u32, {name}_q24, "2^-24", experiment, {value}, 0, 100, "of F");\n'
     (folder / "mltcp_dcqcn.bpf.c").write_text(declared)

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.integrate import quad
 from scipy.optimize import brentq
 
-from roundabout.models.fluid import model, rate_integrator
+from roundabout.models.fluid import iteration_times
 from roundabout.models.fluid.jobs import (
     Barrier,
     ComputePhase,
@@ -31,11 +31,12 @@ from roundabout.models.fluid.mltcp import (
     base_of,
     factor_of,
 )
-from roundabout.models.fluid.model import Simulation, iteration_times
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
 from roundabout.spec import Transport, TrialSpec, load_experiment
 from roundabout.spec.patterns import all_transfers
 from tests.fluid.mltcp_theory import iterations_to_reach, offset_gain
+from tests.fluid.oracle import model, rate_integrator
+from tests.fluid.oracle.model import Simulation
 
 pytestmark = pytest.mark.unit
 
@@ -251,10 +252,10 @@ def test_the_order_of_jobs_does_not_matter(jobs):
 @settings(deadline=None, max_examples=10)
 @given(jobs_of_all_kinds)
 def test_steps_are_as_fine_as_they_need_be(jobs):
-    coarse = iteration_times(jobs, BOTH, 2)
+    coarse = model.iteration_times(jobs, BOTH, 2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(model, "TOLERANCE", rate_integrator.TOLERANCE / 1000)
-        fine = iteration_times(jobs, BOTH, 2)
+        fine = model.iteration_times(jobs, BOTH, 2)
     for one, other in zip(coarse, fine, strict=True):
         assert one[:2] == pytest.approx(other[:2], rel=1e-6)
 
@@ -274,8 +275,8 @@ def test_a_ring_is_as_one_worker():
 
 def test_transfers_within_a_host_do_not_wait():
     streams = (Stream(0, 0, (LINK,), 100 * RATE), Stream(1, 1, (), 50 * RATE))
-    parties = tuple(Barrier((worker,), (worker,)) for worker in (0, 1))
-    job = FluidJob((SendPhase(streams, 100.0, parties), ComputePhase(100.0)), workers=2, factor=MLTCP, iterations=20)
+    barriers = tuple(Barrier((worker,), (worker,)) for worker in (0, 1))
+    job = FluidJob((SendPhase(streams, 100.0, barriers), ComputePhase(100.0)), workers=2, factor=MLTCP, iterations=20)
     course = Simulation(
         [job, replace(one_way(100.0, 100.0), iterations=20, factor=MLTCP)], ResidualCapacity.constant({LINK: RATE})
     )

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from roundabout.checks.judge.kernel_requirements import check_kernels
 from roundabout.core.binary import DamagedError
 from roundabout.core.btf import Btf
 from roundabout.core.elf import Elf
 from roundabout.core.errors import RoundaboutError
-from roundabout.judge.kernel_requirements import check_kernels
 from roundabout.runner import transports
 from roundabout.spec.transports import registry
 

@@ -52,6 +52,7 @@ def test_the_kernels_own_selftests_pass(selftests: Path, tmp_path: Path, name: s
     )  # windows run away where the kernel begins reductions unasked (docs/explanation/mltcp.md)
     assert figures["program_ns"] > 0
     assert figures["two_jobs_worst"] < 2
-    assert "its window does not grow" not in [each["words"] for each in told["verdicts"]]
+    verdicts = [each for part in told["parts"].values() for each in part]
+    assert ("gbps", "fail") not in [(each["name"], each["verdict"]) for each in verdicts]
     assert (tmp_path / "judge").is_dir()
-    print(json.dumps(figures, indent=1), *(each["words"] for each in told["verdicts"]), sep="\n")
+    print(json.dumps(figures, indent=1), *verdicts, sep="\n")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.runner.machine.leftovers import process_name
+from roundabout.runner.machine.process_leftovers import process_name
 from roundabout.spec import Topology, load_topology
 from roundabout.testbeds.lab import Lab, LabError
 from roundabout.testbeds.lab.network import paths

@@ -9,7 +9,7 @@ import pytest
 
 from roundabout.cli.main import main
 from roundabout.testbeds.lab import Lab, LabError
-from roundabout.testbeds.lab.checks import host_requirements
+from roundabout.testbeds.lab.checks import kernel_features
 from tests.lab.test_lab_command import roundabout
 
 from .conftest import NOTHING, traces
@@ -67,7 +67,7 @@ def test_a_clock_shift_of_an_unknown_host_is_refused(topology, lab_name):
 
 
 def test_a_kernel_without_time_namespaces_is_named(topology, lab_name, monkeypatch, tmp_path):
-    monkeypatch.setattr(host_requirements, "TIME_NAMESPACE", tmp_path / "time")
+    monkeypatch.setattr(kernel_features, "TIME_NAMESPACE", tmp_path / "time")
     with pytest.raises(LabError, match="has no time namespaces: .*time is missing") as caught:
         Lab.create(topology, lab_name(), clock_shift_ns={"s0": 1})
     assert "CONFIG_TIME_NS=y" in str(caught.value.hint)

@@ -34,7 +34,7 @@ MAX_SUBJECT = 72  # characters of a commit's subject
 # Nouns, terms of the field and names that only look like participles or adverbs.
 NOUNS = {
     *("ring", "settings", "string", "timing", "testbed", "spec", "seed", "speed", "feed", "embed"),
-    *("deepspeed", "folding", "interleaving", "marking", "philly", "resampling", "training"),
+    *("deepspeed", "folding", "interleaving", "marking", "philly", "ranking", "resampling", "training"),
 }
 NOT_NOUNS = re.compile(r"(ed|ing|ly)$")
 ADVERBS = {"apart", "beside", "given", "inside", "kept", "left", "once", "over_ssh", "told"}

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from roundabout.runner.machine.leftovers import process_name
+from roundabout.runner.machine.process_leftovers import process_name
 
 from .test_sampler import sample
 

@@ -6,15 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from roundabout.models.packets import Engine, Message
-from roundabout.models.packets.structures import (
-    PS_PER_MS,
-    CongestionPlan,
-    JobNumbers,
-    NicPlan,
-    PortPlan,
-    ReactionPlan,
-    TcpPlan,
-)
+from roundabout.models.packets.structures import PS_PER_MS, Structure, make_structure
 
 RATE = 1e9
 """Of every link, bytes/s: a packet of 1000 bytes takes 1 us."""
@@ -60,7 +52,8 @@ TCP: dict[str, Any] = {
 }
 """TCP without bursts: segmentation offload takes a segment at once."""
 ALGORITHMS = ("reno", "cubic", "dctcp")
-NEVER_SLOWER = ReactionPlan(
+NEVER_SLOWER = make_structure(
+    "reaction_plan",
     T_ps=PS_PER_US * 100,
     alpha_timer_ps=PS_PER_US * 55,
     R_AI=1,
@@ -73,20 +66,19 @@ NEVER_SLOWER = ReactionPlan(
 """A reaction point that sends at line rate, whatever is marked."""
 
 
-def tcp_plan(algorithm: str = "reno", g: float = 1 / 16, **values: int) -> TcpPlan:
+def tcp_plan(algorithm: str = "reno", g: float = 1 / 16, **values: int) -> Structure:
     """Return a connection with segments of a packet, and the values given."""
-    congestion = CongestionPlan(
-        algorithm=ALGORITHMS.index(algorithm),
-        hystart=values.pop("hystart", 0),
-        g_q24=round(g * (1 << 24)),
-    )
-    return TcpPlan(**{**TCP, "is_ecn": algorithm == "dctcp", **values}, congestion=congestion)
+    congestion = {
+        "algorithm": ALGORITHMS.index(algorithm),
+        "hystart": values.pop("hystart", 0),
+        "g_q24": round(g * (1 << 24)),
+    }
+    return make_structure("tcp_plan", **{**TCP, "is_ecn": algorithm == "dctcp", **values}, congestion=congestion)
 
 
-def change_plan(plan: ReactionPlan, **values: int) -> ReactionPlan:
+def change_plan(plan: Structure, **values: int) -> Structure:
     """Return a reaction point with the values given in place of its own."""
-    kept = {name: getattr(plan, name) for name, *_ in ReactionPlan._fields_}
-    return ReactionPlan(**{**kept, **values})
+    return make_structure("reaction_plan", **{**{name: getattr(plan, name) for name in dir(plan)}, **values})
 
 
 class Tree:
@@ -107,10 +99,12 @@ class Tree:
         ends = [pair for link in links for pair in (link, link[::-1])]
         self.numbers = {pair: place for place, pair in enumerate(ends)}
         self.hosts = sorted({node for link in links for node in link if node.startswith("h")})
-        ports = [PortPlan(**{**PORT, **port, "host": self._host(one)}) for one, _ in ends]
+        ports = [make_structure("port_plan", **{**PORT, **port, "host": self._host(one)}) for one, _ in ends]
         for pair, factor in (slow or {}).items():
             ports[self.numbers[pair]].payload_bytes_per_s /= factor
-        self.engine = Engine(NicPlan(**{**NIC, **(nic or {})}), ports, len(self.hosts), round(sample_us * PS_PER_US))
+        self.engine = Engine(
+            make_structure("nic_plan", **{**NIC, **(nic or {})}), ports, len(self.hosts), round(sample_us * PS_PER_US)
+        )
 
     def _host(self, node: str) -> int:
         return self.hosts.index(node) if node in self.hosts else -1
@@ -128,29 +122,33 @@ class Tree:
         way = ways[other]
         return [self.numbers[each] for each in pairwise(way)]
 
-    def pair(self, one: str, other: str, plan: ReactionPlan = NEVER_SLOWER, priority: int = 0) -> int:
+    def pair(self, one: str, other: str, plan: Structure = NEVER_SLOWER, priority: int = 0) -> int:
         """Add a queue pair between two hosts."""
         hosts = (self.hosts.index(one), self.hosts.index(other))
         return self.engine.add_pair(self.route(one, other), self.route(other, one), hosts, plan, priority)
 
-    def connect(self, one: str, other: str, plan: TcpPlan) -> int:
+    def connect(self, one: str, other: str, plan: Structure) -> int:
         """Add a TCP connection between two hosts."""
         hosts = (self.hosts.index(one), self.hosts.index(other))
         return self.engine.add_connection(self.route(one, other), self.route(other, one), hosts, plan)
 
     def send_over(self, pair: int, size: int, begin_us: int = 0) -> int:
         """Add a job of one iteration that sends `size` bytes over a queue pair or connection at once."""
-        job = self.engine.add_job(JobNumbers(workers=2, iterations=1, begins=begin_us * PS_PER_US, departs=-1))
+        job = self.engine.add_job(
+            make_structure("job_plan", workers=2, iterations=1, begins_ps=begin_us * PS_PER_US, departs_ps=-1)
+        )
         self.engine.add_phase(job, 1, [Message(pair, 0, 1, size)])
         return job
 
     def send(self, one: str, other: str, size: int, begin_us: int = 0, **pair: Any) -> tuple[int, int]:
         """Add a job of one iteration that sends `size` bytes at once; return its number and its queue pair's."""
-        job = self.engine.add_job(JobNumbers(workers=2, iterations=1, begins=begin_us * PS_PER_US, departs=-1))
+        job = self.engine.add_job(
+            make_structure("job_plan", workers=2, iterations=1, begins_ps=begin_us * PS_PER_US, departs_ps=-1)
+        )
         found = self.pair(one, other, **pair)
         self.engine.add_phase(job, 1, [Message(found, 0, 1, size)])
         return job, found
 
     def end_us(self, job: int) -> float:
         """Return the end of the receiver's last iteration."""
-        return float(self.engine.iterations(job)[1][-1]["end"] / PS_PER_US)
+        return float(self.engine.iterations(job)[1][-1]["end_ps"] / PS_PER_US)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from roundabout.models.packets import Message
-from roundabout.models.packets.structures import PS_PER_MS, JobNumbers
+from roundabout.models.packets.structures import PS_PER_MS, make_structure
 from tests.packets.networks import NEVER_SLOWER, PACKET, PS_PER_US, RATE, Tree, change_plan, tcp_plan
 
 pytestmark = pytest.mark.unit
@@ -19,7 +19,7 @@ def test_a_packet_is_stored_and_forwarded_at_each_hop():
     net.engine.run()
     # The first packet takes 2 us over each of two links; nine more follow, a microsecond each.
     assert net.end_us(job) == pytest.approx(2 + 2 + 9, abs=0.01)
-    acknowledged_us = net.engine.iterations(job)[0][-1]["end"] / PS_PER_US
+    acknowledged_us = net.engine.iterations(job)[0][-1]["end_ps"] / PS_PER_US
     assert acknowledged_us == pytest.approx(13 + 2 * (0.1 + 1), abs=0.01)
 
 
@@ -154,15 +154,15 @@ def test_a_slow_flow_speeds_up_by_its_timers_and_not_at_its_next_packet():
 def test_a_ring_sends_no_further_ahead_than_it_has_received():
     net = Tree(STAR)
     size = 3000 * PACKET
-    job = net.engine.add_job(JobNumbers(workers=3, iterations=2, begins=0, departs=-1))
+    job = net.engine.add_job(make_structure("job_plan", workers=3, iterations=2, begins_ps=0, departs_ps=-1))
     pairs = [net.pair(one, other) for one, other in (("ha", "hb"), ("hb", "hc"), ("hc", "ha"))]
     messages = [Message(pair, k, (k + 1) % 3, size, size // 4, ((k - 1) % 3,)) for k, pair in enumerate(pairs)]
     net.engine.add_phase(job, 1 * PS_PER_MS)
     net.engine.add_phase(job, 6 * PS_PER_MS, messages)
     net.engine.run()
     found = net.engine.iterations(job)
-    assert (found["end"] - found["start"] - 7 * PS_PER_MS).max() < 10 * PS_PER_US
-    assert (found["compute_end"] - found["start"] == PS_PER_MS).all()
+    assert (found["end_ps"] - found["start_ps"] - 7 * PS_PER_MS).max() < 10 * PS_PER_US
+    assert (found["compute_end_ps"] - found["start_ps"] == PS_PER_MS).all()
 
 
 @pytest.mark.parametrize("is_tcp", [False, True])
@@ -170,7 +170,7 @@ def test_a_sum_goes_on_to_two_others_no_earlier_than_its_slower_part(is_tcp):
     """hc adds what ha and hb send, and hb's link carries a fourth: the sum is at hd and he when hb's 4 ms are over."""
     net = Tree([*STAR, ("hd", "s"), ("he", "s")], slow={("hb", "s"): 4})
     size = 1000 * PACKET
-    job = net.engine.add_job(JobNumbers(workers=5, iterations=2, begins=0, departs=-1))
+    job = net.engine.add_job(make_structure("job_plan", workers=5, iterations=2, begins_ps=0, departs_ps=-1))
     ends = [("ha", "hc"), ("hb", "hc"), ("hc", "hd"), ("hc", "he")]
     pairs = [net.connect(*each, tcp_plan()) if is_tcp else net.pair(*each) for each in ends]
     ranks, feeders = [(0, 2), (1, 2), (2, 3), (2, 4)], [(), (), (0, 1), (0, 1)]
@@ -179,14 +179,14 @@ def test_a_sum_goes_on_to_two_others_no_earlier_than_its_slower_part(is_tcp):
     net.engine.run()
     found = net.engine.iterations(job)
     for rank in (3, 4):
-        took_ms = (found[rank]["end"] - found[rank]["start"]) / PS_PER_MS
+        took_ms = (found[rank]["end_ps"] - found[rank]["start_ps"]) / PS_PER_MS
         assert took_ms.min() > 4
         assert took_ms.max() < (4.4 if is_tcp else 4.02)
 
 
 def test_workers_of_one_host_use_no_link():
     net = Tree(STAR)
-    job = net.engine.add_job(JobNumbers(workers=2, iterations=3, begins=0, departs=-1))
+    job = net.engine.add_job(make_structure("job_plan", workers=2, iterations=3, begins_ps=0, departs_ps=-1))
     pair = net.engine.add_pair([], [], (0, 0), NEVER_SLOWER)
     net.engine.add_phase(job, 1 * PS_PER_MS, [Message(pair, 0, 1, 7777)])
     net.engine.run()
@@ -196,7 +196,9 @@ def test_workers_of_one_host_use_no_link():
 
 def test_a_job_departs_in_the_middle_of_an_iteration():
     net = Tree(STAR)
-    job = net.engine.add_job(JobNumbers(workers=2, iterations=100, begins=0, departs=5 * PS_PER_MS))
+    job = net.engine.add_job(
+        make_structure("job_plan", workers=2, iterations=100, begins_ps=0, departs_ps=5 * PS_PER_MS)
+    )
     pair = net.pair("ha", "hc")
     net.engine.add_phase(job, 2 * PS_PER_MS, [Message(pair, 0, 1, 1000 * PACKET)])
     net.engine.run()
@@ -206,11 +208,13 @@ def test_a_job_departs_in_the_middle_of_an_iteration():
 
 def test_a_timetable_holds_iterations_to_its_instants():
     net = Tree(STAR)
-    held = {"shift": 3 * PS_PER_MS, "period": 10 * PS_PER_MS, "threshold": PS_PER_MS, "late": 2 * PS_PER_MS}
-    job = net.engine.add_job(JobNumbers(workers=2, iterations=4, begins=3 * PS_PER_MS, departs=-1, **held))
+    held = {"shift_ps": 3 * PS_PER_MS, "period_ps": 10 * PS_PER_MS, "threshold_ps": PS_PER_MS, "late_ps": 2 * PS_PER_MS}
+    job = net.engine.add_job(
+        make_structure("job_plan", workers=2, iterations=4, begins_ps=3 * PS_PER_MS, departs_ps=-1, **held)
+    )
     pair = net.pair("ha", "hc")
     net.engine.add_phase(job, 4 * PS_PER_MS, [Message(pair, 0, 1, 1000 * PACKET)])
     net.engine.run()
     found = net.engine.iterations(job)[0]
-    begins_ms = (found["start"] + found["delay"]) / PS_PER_MS
+    begins_ms = (found["start_ps"] + found["delay_ps"]) / PS_PER_MS
     assert begins_ms == pytest.approx([3, 13, 23, 33], abs=0.01)

@@ -42,7 +42,7 @@ def saturating(iterations: int, **transport: Any) -> TrialSpec:
 def last_ms(spec: TrialSpec) -> float:
     """Return the mean of the last three iterations of both jobs."""
     found = play_trial(spec, 1, Fabric()).iterations.values()
-    return float(np.mean([(each["end"] - each["start"])[0, -3:] / PS_PER_MS for each in found]))
+    return float(np.mean([(each["end_ps"] - each["start_ps"])[0, -3:] / PS_PER_MS for each in found]))
 
 
 # Iterations are as many as jobs take to move apart, and a few more.

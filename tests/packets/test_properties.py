@@ -134,10 +134,10 @@ def test_an_isolated_iteration_takes_what_its_profile_says() -> None:
     jobs = {"a": {"profile": "p", "workers": ["s0", "s3"], "jitter": 0, "flows": 2}}
     spec = dumbbell({"p": profile("ring", 10_000_000, 3)}, jobs, iterations=3)
     [found] = play(spec).iterations.values()
-    ms = (found["end"] - found["start"]) / PS_PER_MS
+    ms = (found["end_ps"] - found["start_ps"]) / PS_PER_MS
     assert ms.min() >= 3.5
     assert ms.max() < 3.5 + 0.02  # the last packet's way there and its ACK's back
-    assert ((found["compute_end"] - found["start"]) / PS_PER_MS == 0.5).all()
+    assert ((found["compute_end_ps"] - found["start_ps"]) / PS_PER_MS == 0.5).all()
 
 
 def test_a_plan_counts_the_packets_that_are_sent() -> None:
@@ -154,7 +154,7 @@ def test_jitter_is_drawn_by_the_seed() -> None:
 
     def computed_ms(seed: int) -> list[float]:
         found = play(spec, seed).iterations["a"][0]
-        return ((found["compute_end"] - found["start"]) / PS_PER_MS).tolist()
+        return ((found["compute_end_ps"] - found["start_ps"]) / PS_PER_MS).tolist()
 
     assert computed_ms(1) != computed_ms(2)
     assert np.std(computed_ms(1)) == pytest.approx(0.05, rel=0.6)

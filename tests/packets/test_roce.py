@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from roundabout import build_experiment
 from roundabout.core.errors import RoundaboutError
 from roundabout.models.fluid.mean_field_dcqcn import find_refusal
-from roundabout.models.packets.structures import FLOW, PS_PER_MS, MltcpPlan
+from roundabout.models.packets.structures import FLOW, PS_PER_MS, make_structure
 from roundabout.models.packets.transports import CNP_SCOPES, reaction_plan, transport_values
 from roundabout.spec import Transport, TrialSpec
 from roundabout.spec.transports import registry
@@ -127,7 +127,7 @@ def test_the_first_cut_halves_a_rate_whenever_its_flow_begins(name: str, begins_
     net.engine.run(begins_ms * PS_PER_MS + 45 * PS_PER_US, while_jobs=False)
     cut = [found for pair in pairs if (found := net.engine.pair_result(pair)).cnps]
     assert cut
-    assert all((each.cnps, each.rate) == (1, RATE / 2) for each in cut)
+    assert all((each.cnps, each.rate_bytes_per_s) == (1, RATE / 2) for each in cut)
 
 
 @pytest.mark.parametrize("begins_ms", [0, 3, 10, 100])
@@ -141,13 +141,15 @@ def test_a_fresh_connections_first_cut_halves_its_rate(begins_ms: int) -> None:
     net.send("hb", "hc", 200 * PACKET, begin_us=1000 * begins_ms + 24)
     net.engine.run(begins_ms * PS_PER_MS + 70 * PS_PER_US, while_jobs=False)
     found = net.engine.pair_result(pair)
-    assert (found.cnps, found.rate) == (1, RATE / 2)
+    assert (found.cnps, found.rate_bytes_per_s) == (1, RATE / 2)
 
 
 def test_fresh_connections_stay_in_their_mltcp_job() -> None:
     """F, which the last flow's connection of TCP shows, is the share of the job's bytes that all flows have sent."""
     net = Tree(STAR)
-    mltcp = net.engine.add_mltcp_job(MltcpPlan(iteration_bytes=100 * PACKET, gap_us=10**6, slope_q24=1 << 24))
+    mltcp = net.engine.add_mltcp_job(
+        make_structure("mltcp_plan", iteration_bytes=100 * PACKET, gap_us=10**6, slope_q24=1 << 24)
+    )
     pair, other = net.pair("ha", "hc"), net.connect("hb", "hc", tcp_plan())
     for each, plan, starts_ms in ((pair, NEVER_SLOWER, (0, 1)), (other, None, (0, 2))):
         traffic = net.engine.add_traffic()

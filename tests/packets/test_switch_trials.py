@@ -15,8 +15,8 @@ from roundabout.models.packets.network import number_ports
 from roundabout.models.packets.switches import CNP_QUEUE, plan_buffers
 from roundabout.runner.testbed import TestbedProvider
 from roundabout.spec import TrialSpec, load_topology
-from roundabout.spec.experiment import WeightedQueues
-from roundabout.spec.topology import SharedBuffer
+from roundabout.spec.priority_queues import WeightedQueues
+from roundabout.spec.shared_buffer import SharedBuffer
 from roundabout.testbeds.fluid.provider import FluidProvider
 from roundabout.testbeds.lab.provider import LabProvider
 from roundabout.testbeds.packets.provider import PacketsProvider

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from roundabout.models.packets import Samples
-from roundabout.models.packets.structures import PS_PER_MS, BufferPlan
+from roundabout.models.packets.structures import PS_PER_MS, make_structure
 from tests.packets.networks import PACKET, PS_PER_US, RATE, Tree, tcp_plan
 
 pytestmark = pytest.mark.unit
@@ -23,7 +23,8 @@ def share(
     net: Tree, switch: str, packets: int, *, alpha: float = 1.0, xon_offset: int = 0, headroom: int | None = None
 ) -> None:
     """Let a switch's ports share a buffer. Sizes are in packets; with a `headroom` it is lossless."""
-    plan = BufferPlan(
+    plan = make_structure(
+        "buffer_plan",
         shared_bytes=packets * PACKET,
         xon_offset_bytes=xon_offset * PACKET,
         alpha=alpha,

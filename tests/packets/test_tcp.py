@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from roundabout.models.packets import Message
-from roundabout.models.packets.structures import PS_PER_MS, JobNumbers
+from roundabout.models.packets.structures import DECLARATIONS, PS_PER_MS, make_structure
 from tests.packets.networks import ALGORITHMS, PACKET, PS_PER_US, RATE, Tree, tcp_plan
 
 pytestmark = pytest.mark.unit
@@ -104,7 +104,8 @@ def test_a_seed_gives_the_same_bytes(case: Any) -> None:
     for job in jobs:
         assert one.engine.iterations(job).tobytes() == again.engine.iterations(job).tobytes()
     for pair in pairs:
-        assert bytes(one.engine.connection_result(pair)) == bytes(again.engine.connection_result(pair))
+        first, second = (DECLARATIONS.buffer(each.engine.connection_result(pair))[:] for each in (one, again))
+        assert first == second
     for column, counts in one.engine.samples().ports.items():
         assert counts.tobytes() == again.engine.samples().ports[column].tobytes()
 
@@ -158,7 +159,7 @@ def test_a_window_begins_anew_after_an_idle_time() -> None:
         plan = tcp_plan(restarts_after_idle=restarts, tso_bytes=44 * PACKET)
         pair = net.connect("ha", "hc", plan)
         # Two iterations that send 1 MB each, 200 ms apart; the timeout is a little more than 10 ms.
-        job = net.engine.add_job(JobNumbers(workers=2, iterations=2, begins=0, departs=-1))
+        job = net.engine.add_job(make_structure("job_plan", workers=2, iterations=2, begins_ps=0, departs_ps=-1))
         net.engine.add_phase(job, 200 * PS_PER_MS)
         net.engine.add_phase(job, 1, [Message(pair, 0, 1, 1000 * PACKET)])
         net.engine.run(400 * PS_PER_MS, while_jobs=False)

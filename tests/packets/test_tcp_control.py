@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from roundabout.models.packets import Message
-from roundabout.models.packets.structures import PS_PER_MS, JobNumbers, TcpPlan
+from roundabout.models.packets.structures import PS_PER_MS, Structure, make_structure
 from tests.packets.networks import PACKET, PS_PER_US, RATE, Tree, tcp_plan
 
 pytestmark = pytest.mark.unit
@@ -29,7 +29,7 @@ def run_trace(net: Tree, pair: int, until_us: int, step_us: int) -> dict[str, np
     return dict(zip(("s", "cwnd", "recoveries", "srtt_s"), np.array(states).T, strict=True))
 
 
-def start(net: Tree, plans: Sequence[TcpPlan]) -> list[int]:
+def start(net: Tree, plans: Sequence[Structure]) -> list[int]:
     pairs = [net.connect("ha", "hc", plan) for plan in plans]
     for pair in pairs:
         net.send_over(pair, FOREVER)
@@ -148,12 +148,12 @@ def test_pacing_spreads_a_window_over_the_round_trip() -> None:
     for paced in (0, 1):
         net = Tree(LINE, sample_us=1, delay_ps=100 * PS_PER_US, slow={PORT: 2}, **marks)
         pair = net.connect("ha", "hc", tcp_plan("reno", is_ecn=1, is_paced=paced, tso_bytes=10 * PACKET))
-        job = net.engine.add_job(JobNumbers(workers=2, iterations=2, begins=0, departs=-1))
+        job = net.engine.add_job(make_structure("job_plan", workers=2, iterations=2, begins_ps=0, departs_ps=-1))
         net.engine.add_phase(job, 5 * PS_PER_MS)
         net.engine.add_phase(job, 1, [Message(pair, 0, 1, 2000 * PACKET)])
         net.engine.run()
         assert net.engine.connection_result(pair).cwnd > 80
-        begin_us = int(net.engine.iterations(job)[0][0]["end"]) // PS_PER_US + 5000
+        begin_us = int(net.engine.iterations(job)[0][0]["end_ps"]) // PS_PER_US + 5000
         backlog = net.engine.samples().ports["backlog_bytes"][begin_us : begin_us + 450, net.numbers[PORT]]
         longest[paced] = backlog.max() / PACKET
     assert longest[0] > 30

@@ -56,7 +56,7 @@ def trial(
 
 def iteration_ms(played: PlayedTrial) -> list[float]:
     """Return the mean of the jobs' iterations, one after the other."""
-    spans = [(each["end"] - each["start"])[0] / PS_PER_MS for each in played.iterations.values()]
+    spans = [(each["end_ps"] - each["start_ps"])[0] / PS_PER_MS for each in played.iterations.values()]
     return np.mean(spans, axis=0).tolist()
 
 

@@ -15,7 +15,7 @@ import yaml
 from hypothesis import given, settings, strategies as st
 
 from roundabout.plan import Plan, PlannedTrial, make_plan
-from roundabout.plan.trials import OVERHEAD_S
+from roundabout.plan.duration import OVERHEAD_S
 from roundabout.spec import EXPERIMENTS, load_experiment
 
 pytestmark = pytest.mark.unit

@@ -124,8 +124,7 @@ def test_a_recording_contains_no_addresses_names_or_serials(written: dict[str, A
 @pytest.mark.parametrize(("found", "shown"), [
     ("OFED-5.8-1.1.2.1: firmware-version: 16.35.2000 (MT_0000000008)", None),
     ("0000:3b:00.0 mt4119_pciconf0 ens1f0np0 130944", None),
-    ("inet 10.1.2.3/24 brd 10.1.2.255, again 10.1.2.3.",
-     "inet 198.18.0.1/24 brd 198.18.0.2, again 198.18.0.1."),
+    ("inet 10.1.2.3/24 brd 10.1.2.255, again 10.1.2.3.", "inet 198.18.0.1/24 brd 198.18.0.2, again 198.18.0.1."),
     ("0C:42:A1:B2:C3:D4\n0c:42:a1:b2:c3:d5", "02:00:00:00:00:01\n02:00:00:00:00:02"),
     ("enx0c42a1b2c3d4 0x0c42a10300b2c3d4 b8599f0300ab", "000000000000000 000000000000000000 000000000000"),
     ("fe80:0000:0000:0000:0e42:a1ff:feb2:c3d4", "fe80:0000:0000:0000:0000:0000:0000:0001"),

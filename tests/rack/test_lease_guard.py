@@ -12,12 +12,13 @@ import pytest
 from roundabout.runner.hosts import programs
 from roundabout.runner.hosts.connections import LocalChannel, LocalConnection
 from roundabout.runner.hosts.programs import Program, check_call
-from roundabout.runner.machine import journal
+from roundabout.runner.machine import undo_journal
 from roundabout.runner.session.host_settings import PYTHON
 from roundabout.spec import load_topology
 from roundabout.testbeds.rack import provider as rack_provider, rack_lease
-from roundabout.testbeds.rack.provider import Lease, RackProvider
+from roundabout.testbeds.rack.provider import RackProvider
 from roundabout.testbeds.rack.rack import RackError
+from roundabout.testbeds.rack.rack_lease import Lease
 from tests.deadline import wait_for
 
 pytestmark = [pytest.mark.unit, pytest.mark.quiet]
@@ -40,7 +41,7 @@ class Sshd(LocalConnection):
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(rack_provider, "LEASES", str(tmp_path / "leases"))
+    monkeypatch.setattr(rack_lease, "LEASES", str(tmp_path / "leases"))
     monkeypatch.setattr(rack_lease, "HEARTBEAT_S", 0.5)
     monkeypatch.setattr(rack_lease, "SILENCE_S", 1.5)
 
@@ -161,6 +162,6 @@ def test_a_frozen_hosts_entries_stay_and_other_hosts_are_restored(
     monkeypatch.setattr(rack_provider, "check_call", call)
     hosts = ["s0", "s1", "s2"]
     entry = {"kind": "settings", "testbed": "run1", "owner": "run1", "hosts": hosts, "where": {}}
-    with pytest.raises(journal.LostHostsError, match="lost host s1: sleep took longer than 0.3 s"):
+    with pytest.raises(undo_journal.LostHostsError, match="lost host s1: sleep took longer than 0.3 s"):
         provider.undo(entry)
     assert sorted(path for path in os.listdir(tmp_path) if path in hosts) == ["s0", "s2"]

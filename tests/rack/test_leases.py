@@ -12,15 +12,16 @@ from roundabout.runner.machine.machine_lease import BusyError
 from roundabout.spec import load_topology
 from roundabout.testbeds.rack import rack_lease
 from roundabout.testbeds.rack.inventory import read_inventory
-from roundabout.testbeds.rack.provider import Lease, RackProvider
+from roundabout.testbeds.rack.provider import RackProvider
 from roundabout.testbeds.rack.rack import Rack, RackError
+from roundabout.testbeds.rack.rack_lease import Lease
 
 pytestmark = pytest.mark.lab
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("roundabout.testbeds.rack.provider.LEASES", str(tmp_path / "leases"))
+    monkeypatch.setattr("roundabout.testbeds.rack.rack_lease.LEASES", str(tmp_path / "leases"))
 
 
 @contextmanager

@@ -17,18 +17,19 @@ from roundabout.core.errors import RoundaboutError
 from roundabout.runner import transports
 from roundabout.runner.hosts.connections import LocalConnection, LostHostError
 from roundabout.runner.hosts.host_group import Host
-from roundabout.runner.machine import journal
+from roundabout.runner.machine import undo_journal
 from roundabout.runner.machine.machine_lease import BusyError
 from roundabout.spec import Transport, load_topology
 from roundabout.testbeds.rack import provider as rack_provider, rack_lease
 from roundabout.testbeds.rack.inventory import read_inventory
-from roundabout.testbeds.rack.provider import Lease, RackProvider
+from roundabout.testbeds.rack.provider import RackProvider
 from roundabout.testbeds.rack.rack import RackError
+from roundabout.testbeds.rack.rack_lease import Lease
 
 pytestmark = pytest.mark.lab
 
 HOSTS = ["s0", "s1", "s2", "s3"]
-OWED = {"kind": "settings", "testbed": "run1", "owner": "run1", "hosts": HOSTS, "where": {}}
+PENDING = {"kind": "settings", "testbed": "run1", "owner": "run1", "hosts": HOSTS, "where": {}}
 
 
 class Hosts:
@@ -53,7 +54,7 @@ class Hosts:
 @pytest.fixture
 def hosts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Hosts:
     hosts = Hosts()
-    monkeypatch.setattr(rack_provider, "LEASES", str(tmp_path / "leases"))
+    monkeypatch.setattr(rack_lease, "LEASES", str(tmp_path / "leases"))
     monkeypatch.setattr(rack_provider, "RootConnection", lambda connection: connection)
     monkeypatch.setattr(rack_provider, "connect_machine", lambda *_: None)
     monkeypatch.setattr(rack_provider, "SshConnection", hosts.connect)
@@ -69,13 +70,13 @@ def provider(inventory_file: Path) -> RackProvider:
 def test_other_hosts_are_restored_if_one_refuses_or_is_lost(hosts: Hosts, provider: RackProvider) -> None:
     hosts.refusing, hosts.lost = {"s0"}, {"s1"}
     with pytest.raises(RoundaboutError, match="s0: could not restore.*; lost host s1: cannot connect") as raised:
-        provider.undo(OWED)
+        provider.undo(PENDING)
     assert sorted(hosts.undone) == ["s2", "s3"]
-    assert not isinstance(raised.value, journal.LostHostsError)  # which would not end the run
+    assert not isinstance(raised.value, undo_journal.LostHostsError)  # which would not end the run
 
 
 @pytest.mark.parametrize(
-    "entry", [OWED, OWED | {"kind": "transport", "name": "dcqcn"}], ids=lambda entry: entry["kind"]
+    "entry", [PENDING, PENDING | {"kind": "transport", "name": "dcqcn"}], ids=lambda entry: entry["kind"]
 )
 def test_hosts_that_are_frozen_are_waited_for_together(
     hosts: Hosts, provider: RackProvider, monkeypatch: pytest.MonkeyPatch, entry: dict[str, object]
@@ -88,7 +89,7 @@ def test_hosts_that_are_frozen_are_waited_for_together(
 
     monkeypatch.setattr(rack_provider, "check_call", frozen)
     with pytest.raises(
-        journal.LostHostsError, match="lost host s0: .*; lost host s1: .*; lost host s2: .*; lost host s3"
+        undo_journal.LostHostsError, match="lost host s0: .*; lost host s1: .*; lost host s2: .*; lost host s3"
     ):
         provider.undo(entry)
 
@@ -98,12 +99,12 @@ def journals(tmp_path: Path) -> Path:
     return tmp_path / "lib" / "roundabout" / "runs"
 
 
-def owed(journals: Path) -> list[object]:
-    """All that runs owe."""
-    return [entry for path in journals.glob("*.json") for entry in json.loads(path.read_text())["owed"]]
+def pending_entries(journals: Path) -> list[object]:
+    """Return the entries of all journals."""
+    return [entry for path in journals.glob("*.json") for entry in json.loads(path.read_text())["pending"]]
 
 
-def test_a_dead_run_owes_a_lost_host_until_it_is_back(
+def test_a_dead_runs_entry_stays_until_its_lost_host_is_back(
     hosts: Hosts, provider: RackProvider, tmp_path: Path, journals: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clean, "STATE", tmp_path / "roundabout")  # empty, as after a reboot
@@ -111,13 +112,13 @@ def test_a_dead_run_owes_a_lost_host_until_it_is_back(
     monkeypatch.setattr(testbeds, "find_provider", lambda _where: provider)
     journals.mkdir(parents=True)
     folder = {"kind": "folder", "path": str(tmp_path / "none")}
-    (journals / "run1.json").write_text(json.dumps({"run": "runs/x/run1", "owed": [folder, OWED]}))
+    (journals / "run1.json").write_text(json.dumps({"run": "runs/x/run1", "pending": [folder, PENDING]}))
     hosts.lost = {"s2"}
     with pytest.raises(RoundaboutError, match="run run1: cannot undo the settings of run1 .*: lost host s2") as raised:
         clean.command()
     assert "roundabout clean" in str(raised.value.hint)
     assert f"roundabout rollback {tmp_path / 'inventory'} --owner run1" in str(raised.value.hint)
-    assert owed(journals) == [OWED]
+    assert pending_entries(journals) == [PENDING]
     hosts.lost = set()
     clean.command()
     assert not journals.parent.exists()
@@ -129,10 +130,10 @@ def test_a_dead_runs_entries_stay_while_its_servers_are_leased(
     (name,) = rack_lease.lease_names(read_inventory(inventory_file), ["s2"], [], [])
     somebody = Lease(LocalConnection(), "somebody", [name])
     with pytest.raises(RoundaboutError, match='cannot undo the settings of run1 .*the rack is leased: .*"somebody"'):
-        provider.undo(OWED)
+        provider.undo(PENDING)
     assert hosts.undone == []
     somebody.end()
-    provider.undo(OWED)
+    provider.undo(PENDING)
     assert sorted(hosts.undone) == HOSTS
 
 
@@ -141,16 +142,16 @@ def test_a_live_run_goes_on_without_a_lost_host_and_catches_up_at_its_end(
     hosts: Hosts, provider: RackProvider, tmp_path: Path, journals: Path, comes_back: bool
 ) -> None:
     went_on = []
-    told = nullcontext() if comes_back else pytest.raises(journal.LostHostsError, match="lost host s2")
-    with told, journal.open_journal("run1", tmp_path / "run", journals) as notes:
-        with notes.register_undo(OWED, provider.undo):
+    told = nullcontext() if comes_back else pytest.raises(undo_journal.LostHostsError, match="lost host s2")
+    with told, undo_journal.open_journal("run1", tmp_path / "run", journals) as notes:
+        with notes.register_undo(PENDING, provider.undo):
             hosts.lost = {"s2"}
         went_on.append("to the next trial")
         if comes_back:
             hosts.lost = set()
     assert went_on
     assert ("s2" in hosts.undone) is comes_back
-    assert owed(journals) == ([] if comes_back else [OWED])
+    assert pending_entries(journals) == ([] if comes_back else [PENDING])
 
 
 def test_the_error_that_ended_a_run_comes_before_failed_undos(
@@ -159,15 +160,15 @@ def test_the_error_that_ended_a_run_comes_before_failed_undos(
     hosts.lost = {"s2"}
     with (
         pytest.raises(RoundaboutError, match="^a disk is full; cannot undo the settings of run1"),
-        journal.open_journal("run1", tmp_path / "run", journals) as notes,
-        notes.register_undo(OWED, provider.undo),
+        undo_journal.open_journal("run1", tmp_path / "run", journals) as notes,
+        notes.register_undo(PENDING, provider.undo),
     ):
         raise RoundaboutError("a disk is full")
 
 
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setattr(rack_provider, "LEASES", str(tmp_path / "leases"))
+    monkeypatch.setattr(rack_lease, "LEASES", str(tmp_path / "leases"))
     monkeypatch.setattr(rack_lease, "HEARTBEAT_S", 0.1)
     return tmp_path
 

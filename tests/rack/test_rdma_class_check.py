@@ -18,7 +18,7 @@ from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.hosts.playbooks import Result
 from roundabout.runner.hosts.programs import Program
-from roundabout.testbeds.rack import provider as rack_provider, rdma_class_check
+from roundabout.testbeds.rack import provider as rack_provider, rack_lease, rdma_class_check
 from roundabout.testbeds.rack.examination import Finding
 from roundabout.testbeds.rack.inventory import LosslessClasses
 from roundabout.testbeds.rack.rdma_class_check import RdmaEnd, Row
@@ -169,7 +169,7 @@ def test_verify_shows_a_row_a_pair_and_ends_with_1_where_any_is_wrong(
 
     monkeypatch.setattr(verify, "run", lambda *_: Result({}, {"s0": {}}, 1.0))
     monkeypatch.setattr(verify, "undo_when_ended", lambda: None)
-    monkeypatch.setattr(rack_provider, "LEASES", str(tmp_path / "leases"))
+    monkeypatch.setattr(rack_lease, "LEASES", str(tmp_path / "leases"))
     monkeypatch.setattr(rack_provider, "connect_machine", lambda *_: None)
     monkeypatch.setattr(rack_provider, "SshConnection", lambda host, _connection: LocalConnection(host))
     monkeypatch.setattr(rack_provider, "examine_hosts", lambda inventory: dict.fromkeys(inventory.servers, FOUND))

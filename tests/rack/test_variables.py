@@ -10,7 +10,7 @@ import pytest
 from roundabout.settings.settings import flatten
 from roundabout.spec import TrialSpec, load_profile, load_topology
 from roundabout.spec.errors import SpecError
-from roundabout.spec.experiment import Tcp
+from roundabout.spec.tcp import Tcp
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.provider import RackProvider
 from roundabout.testbeds.rack.rack import Rack, RackError

@@ -133,8 +133,8 @@ def test_bytes_are_kept_and_an_iteration_lasts_as_long_as_its_last_part(buckets,
 def test_a_profile_is_stamped_with_its_gpu(record, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     path = record(told([(8_000_000, 5)]), told([(8_000_000, 5)], precision="fp32"))
-    words = ["VGG16", "precision=tf32", "--from-gpu", str(path), "--payload-gbps", "8", "--save", "vgg16-h100"]
-    assert main(["profile", *words, "--json"]) == 0
+    words = [str(path), "VGG16", "precision=tf32", "--payload-gbps", "8", "--save", "vgg16-h100"]
+    assert main(["profile", "gpu", *words, "--json"]) == 0
     captured = capsys.readouterr()
     stored = load_profile("vgg16-h100", tmp_path)
     assert json.loads(captured.out)["profile"]["source"] == stored.source
@@ -146,7 +146,7 @@ def test_a_profile_is_stamped_with_its_gpu(record, tmp_path, monkeypatch, capsys
 
 def test_without_a_model_all_measurements_and_failures_are_shown(record, capsys):
     failed = {**told([(1, 1)]), "model": "BERT", "error": "RuntimeError: CUDA out of memory"}
-    assert main(["profile", "--from-gpu", str(record(told([(8_000_000, 5)]), failed))]) == 0
+    assert main(["profile", "gpu", str(record(told([(8_000_000, 5)]), failed))]) == 0
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= 80
     assert "VGG16" in shown
@@ -248,9 +248,3 @@ def test_a_gpu_that_still_works_was_not_waiting_for_its_host(fields):
 def test_a_layer_makes_no_profile():
     with pytest.raises(RecordError, match="found one layer of Llama3-70B, expected a whole model"):
         profile_of_measurement(measured([(1, 1)], model="Llama3-70B", layers=80), "p", 2, 43)
-
-
-def test_a_gpu_record_beside_other_records_is_refused(record, capsys):
-    path = str(record(told([(1, 1)])))
-    assert main(["profile", "--from", path, "--from-gpu", path]) == 2
-    assert "found --from beside --from-gpu, expected one of them" in capsys.readouterr().err

@@ -104,7 +104,7 @@ def test_phases_keep_to_rails_and_to_the_links_rate(name, counts, overlap, recor
 
 
 def test_the_command_shows_a_job_with_other_fields(capsys):
-    assert main(["profile", "llama3-70b", "data=8", "--from-gpu", str(PATH), "--json"]) == 0
+    assert main(["profile", "gpu", str(PATH), "llama3-70b", "data=8", "--json"]) == 0
     captured = capsys.readouterr()
     told = json.loads(captured.out)["profile"]
     assert told["workers"] == 64

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout profile --from FILE...`: what it shows, stores and refuses."""
+"""`roundabout profile records FILE...`: what it shows, stores and refuses."""
 
 import json
 from dataclasses import replace
@@ -7,27 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from analysis.statistics import phases
 from roundabout.cli.main import main
 from roundabout.spec import load_profile
 from tests.records.record_writers import Inspector, et, groups_node, metadata, node
 from tests.records.synthetic_records import Made, data_parallel
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("few_resamplings")]
 
 HERE = Path(__file__).parent
 TRACES = [str(HERE / "ddp-lab" / f"rank{rank}.json.gz") for rank in (0, 1)]
 FABRIC = str(HERE / "examples" / "nccl-tests" / "version-3.json")
 
 
-@pytest.fixture(autouse=True)
-def few_resamplings(monkeypatch):
-    monkeypatch.setattr(phases, "RESAMPLINGS", 3)
-
-
 def test_a_profile_of_records_is_shown_and_stored(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert main(["profile", "--from", *TRACES, "--save", "seen", "--json"]) == 0
+    assert main(["profile", "records", *TRACES, "--save", "seen", "--json"]) == 0
     captured = capsys.readouterr()
     stored, told = load_profile("seen", tmp_path), json.loads(captured.out)
     assert max(map(len, captured.err.splitlines()[:-1])) <= 80
@@ -38,19 +32,19 @@ def test_a_profile_of_records_is_shown_and_stored(tmp_path, monkeypatch, capsys)
     assert told["run"] is None
 
 
-def test_files_may_be_named_by_an_option_each(capsys):
-    assert main(["profile", "--from", TRACES[0], "--from", TRACES[1]]) == 0
+def test_a_profile_without_a_name_is_not_stored(capsys):
+    assert main(["profile", "records", *TRACES]) == 0
     assert "not stored; --save NAME stores it as profiles/NAME.yaml" in capsys.readouterr().out
 
 
 def test_an_empty_name_is_not_the_working_directory(monkeypatch, capsys):
     monkeypatch.chdir(HERE / "ddp-lab")
-    assert main(["profile", "--from", ""]) == 2
-    assert "--from: found an empty name, expected a run, or files of records" in capsys.readouterr().err
+    assert main(["profile", "records", ""]) == 2
+    assert "profile records: found an empty name, expected files of records" in capsys.readouterr().err
 
 
 def test_nccl_tests_results_are_shown_as_a_table(capsys):
-    assert main(["profile", "--from", FABRIC, "--json"]) == 0
+    assert main(["profile", "records", FABRIC, "--json"]) == 0
     captured = capsys.readouterr()
     assert "The best bus bandwidth is 104.86 Gbit/s; 90 % of it is reached from 26.214 MB on." in " ".join(
         captured.err.split()
@@ -80,7 +74,7 @@ def job() -> Made:
 @pytest.mark.parametrize(("write", "name"), [(inspected, "NCCL Inspector's log"), (executed, "Chakra's")])
 def test_each_record_format_makes_a_profile(write, name, tmp_path, capsys):
     paths = [str(write(tmp_path, rank)) for rank in range(3)]
-    assert main(["profile", "--from", *paths, "--json"]) == 0
+    assert main(["profile", "records", *paths, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["format"].startswith(name)
     assert told["found"]["period_ms"]["value"] == pytest.approx(100, rel=0.005)
@@ -93,31 +87,31 @@ def test_a_folder_stands_for_its_files(tmp_path, capsys):
     (tmp_path / "logs" / ".hidden").write_text("")
     for rank in range(3):
         inspected(tmp_path / "logs", rank)
-    assert main(["profile", "--from", str(tmp_path / "logs"), "--json"]) == 0
+    assert main(["profile", "records", str(tmp_path / "logs"), "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["records"]) == 3
     (tmp_path / "logs" / "README").write_text("Dear diary")
     (tmp_path / "logs" / "rank0_et.json").write_text('{"schema": "1.1.0-chakra.0.0.4", "nodes": []}')
-    assert main(["profile", "--from", str(tmp_path / "logs")]) == 0
+    assert main(["profile", "records", str(tmp_path / "logs")]) == 0
     assert "left out, as they are no records: README, rank0_et.json" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_folder_without_records_is_refused(tmp_path, capsys):
-    assert main(["profile", "--from", str(tmp_path)]) == 2
+    assert main(["profile", "records", str(tmp_path)]) == 2
     assert "has no records: found no files" in " ".join(capsys.readouterr().err.split())
     (tmp_path / "README").write_text("Dear diary")
-    assert main(["profile", "--from", str(tmp_path)]) == 2
+    assert main(["profile", "records", str(tmp_path)]) == 2
     assert "has no records: found none in README" in " ".join(capsys.readouterr().err.split())
-    assert main(["profile", "--from", str(tmp_path / "README")]) == 2
+    assert main(["profile", "records", str(tmp_path / "README")]) == 2
     assert "README: found a file that begins with 'Dear diary'" in " ".join(capsys.readouterr().err.split())
 
 
 def test_the_sample_is_a_folder_of_records_and_other_files(capsys):
-    assert main(["profile", "--sample", "--json"]) == 0
+    assert main(["profile", "records", "--sample", "--json"]) == 0
     captured = capsys.readouterr()
     assert "left out, as they are no records: README.md, nccl.log, timed.json" in " ".join(captured.err.split())
     assert [each["rank"] for each in json.loads(captured.out)["records"]] == [0, 1]
-    assert main(["profile", "--sample", "vgg19-fig1"]) == 2
-    assert "found --sample beside a job or records" in capsys.readouterr().err
+    assert main(["profile", "records", "--sample", "vgg19-fig1"]) == 2
+    assert "found --sample beside files" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -133,11 +127,11 @@ def test_the_sample_is_a_folder_of_records_and_other_files(capsys):
 )
 def test_records_that_give_no_profile_are_refused(words, said, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert main(["profile", "--from", *words]) == 2
+    assert main(["profile", "records", *words]) == 2
     assert said in " ".join(capsys.readouterr().err.split())
     assert not list(tmp_path.iterdir())
 
 
-def test_a_job_or_files_are_asked_for(capsys):
-    assert main(["profile"]) == 2
-    assert "expected JOB, JOB --from RUN, or --from FILE..." in " ".join(capsys.readouterr().err.split())
+def test_records_need_files(capsys):
+    assert main(["profile", "records"]) == 2
+    assert "found no files, expected FILE..., or --sample" in " ".join(capsys.readouterr().err.split())

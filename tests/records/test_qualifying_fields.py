@@ -5,7 +5,8 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -123,21 +124,6 @@ KINETO: list[tuple[str, Change]] = [
 ]
 
 
-@pytest.mark.parametrize(("field", "change"), KINETO, ids=[field for field, _ in KINETO])
-def test_a_field_of_kineto_changes_a_figure_or_is_named(field, change, tmp_path):
-    paths = [tmp_path / f"r{rank}.json" for rank in (0, 1)]
-    traces = [kineto_trace(rank) for rank in (0, 1)]
-    outcomes = []
-    for edit in (lambda _: None, change):
-        for path, trace in zip(paths, traces, strict=True):
-            edit(trace)
-            path.write_text(json.dumps(trace))
-        outcomes.append(outcome_of(kineto.read, *paths))
-    assert outcomes[0] != outcomes[1]
-    assert len(outcomes[0][0]) == 160
-    assert documented("PyTorch Kineto", field)
-
-
 @pytest.mark.parametrize(
     ("field", "value", "payload_bytes"),
     [("Input Dims", [[500]], 2000), ("Input type", ["double"], 8000), ("Input Dims", [[10, 10]], 400)],
@@ -179,6 +165,10 @@ def in_lines(*way: str | int, value: Any) -> Change:
     return change
 
 
+def of_kernels(**times: int) -> Change:
+    return lambda lines: [each.update(times) for each in lines[1]["coll_perf"]["event_trace_ts"]["kernel_events"]]
+
+
 INSPECTOR: list[tuple[str, Change]] = [
     ("inspector_output_format_version", in_lines("metadata", "inspector_output_format_version", value="v5.0")),
     ("hostname", lambda lines: [line["metadata"].update(hostname="n0") for line in lines if "p2p_perf" in line]),
@@ -199,35 +189,9 @@ INSPECTOR: list[tuple[str, Change]] = [
     ("p2p_msg_size_bytes", in_lines("p2p_perf", "p2p_msg_size_bytes", value=10_000)),
     ("coll_dropped_total", in_lines("dump_stats", "coll_dropped_total", value=1)),
     ("p2p_dropped_total", in_lines("dump_stats", "p2p_dropped_total", value=1)),
-    (
-        "kernel_start_ts",
-        lambda lines: [
-            event.update(kernel_start_ts=10**15 - 1000)
-            for event in lines[1]["coll_perf"]["event_trace_ts"]["kernel_events"]
-        ],
-    ),
-    (
-        "kernel_stop_ts",
-        lambda lines: [
-            event.update(kernel_stop_ts=0) for event in lines[1]["coll_perf"]["event_trace_ts"]["kernel_events"]
-        ],
-    ),
+    ("kernel_start_ts", of_kernels(kernel_start_ts=10**15 - 1000)),
+    ("kernel_stop_ts", of_kernels(kernel_stop_ts=0)),
 ]
-
-
-@pytest.mark.parametrize(("field", "change"), INSPECTOR, ids=[field for field, _ in INSPECTOR])
-def test_a_field_of_inspector_changes_a_figure_or_is_named(field, change, tmp_path):
-    paths = [tmp_path / f"n{rank}.log" for rank in (0, 1)]
-    logs = [inspector_lines(rank) for rank in (0, 1)]
-    outcomes = []
-    for edit in (lambda _: None, change):
-        for path, lines in zip(paths, logs, strict=True):
-            edit(lines)
-            path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        outcomes.append(outcome_of(inspector.read, *paths))
-    assert outcomes[0] != outcomes[1]
-    assert len(outcomes[0][0]) == 80
-    assert documented("NCCL Inspector", field)
 
 
 def chakra_nodes(rank: int) -> list[Any]:
@@ -274,19 +238,41 @@ CHAKRA: list[tuple[str, Change]] = [
 ]
 
 
-@pytest.mark.parametrize(("field", "change"), CHAKRA, ids=[field for field, _ in CHAKRA])
-def test_a_field_of_chakra_changes_a_figure_or_is_named(field, change, tmp_path):
-    paths = [tmp_path / f"job.{rank}.json" for rank in (0, 1)]
-    traces = [chakra_nodes(rank) for rank in (0, 1)]
+class Job(NamedTuple):
+    """A job of two ranks in a format, and changes of its records."""
+
+    reader: ModuleType
+    file: str
+    record: Callable[[int], Any]
+    dump: Callable[[Any], str]
+    exchanges: int
+    changes: list[tuple[str, Change]]
+
+
+JOBS = {
+    "PyTorch Kineto": Job(kineto, "r{}.json", kineto_trace, json.dumps, 160, KINETO),
+    "NCCL Inspector": Job(
+        inspector, "n{}.log", inspector_lines, lambda lines: "\n".join(map(json.dumps, lines)) + "\n", 80, INSPECTOR
+    ),
+    "Chakra": Job(chakra, "job.{}.json", chakra_nodes, lambda nodes: "".join(map(json.dumps, nodes)), 80, CHAKRA),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "change"), [(name, field, change) for name, job in JOBS.items() for field, change in job.changes]
+)
+def test_a_field_of_a_record_changes_a_figure_or_is_named(name, field, change, tmp_path):
+    job = JOBS[name]
+    records = {tmp_path / job.file.format(rank): job.record(rank) for rank in (0, 1)}
     outcomes = []
     for edit in (lambda _: None, change):
-        for path, nodes in zip(paths, traces, strict=True):
-            edit(nodes)
-            path.write_text("".join(map(json.dumps, nodes)))
-        outcomes.append(outcome_of(chakra.read, *paths))
+        for path, record in records.items():
+            edit(record)
+            path.write_text(job.dump(record))
+        outcomes.append(outcome_of(job.reader.read, *records))
     assert outcomes[0] != outcomes[1]
-    assert len(outcomes[0][0]) == 80
-    assert documented("Chakra", field)
+    assert len(outcomes[0][0]) == job.exchanges
+    assert documented(name, field)
 
 
 def of_row(name: str, value: Any) -> Change:

@@ -55,7 +55,7 @@ def test_profiles_of_a_runs_records_have_the_papers_bytes(run, monkeypatch, caps
     folder = run.path / "trials" / "k1" / "records"
     folder.mkdir(parents=True)
     paths = [shutil.copy(path, folder) for path in sorted(TRACES.glob("*.json.gz"))]
-    assert main(["profile", "--from", *map(str, paths), "--json"]) == 0
+    assert main(["profile", "records", *map(str, paths), "--json"]) == 0
     captured = capsys.readouterr()
     told = json.loads(captured.out)
     counted = json.loads((TRACES / "counted.json").read_text())
@@ -64,5 +64,5 @@ def test_profiles_of_a_runs_records_have_the_papers_bytes(run, monkeypatch, caps
         counted["bytes"], rel=0.01
     )
     assert "whose lab is 1:100" in " ".join(captured.err.split())
-    assert main(["profile", "--from", str(paths[0]), str(TRACES / "rank1.json.gz")]) == 2
+    assert main(["profile", "records", str(paths[0]), str(TRACES / "rank1.json.gz")]) == 2
     assert "files of several runs, or of one and of none" in " ".join(capsys.readouterr().err.split())

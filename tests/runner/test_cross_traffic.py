@@ -14,7 +14,7 @@ import pytest
 from roundabout.runner.trial import validity_checks
 from roundabout.runner.trial.cross_traffic import LOAD_FILE, plan_and_send
 from roundabout.runner.trial.cross_traffic_tables import GeneratorOutput
-from roundabout.spec.experiment import CrossTraffic
+from roundabout.spec.cross_traffic import CrossTraffic
 from roundabout.testbeds.lab.network import paths
 
 pytestmark = pytest.mark.unit

@@ -19,8 +19,8 @@ from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.hosts.programs import Program, call, check_call
-from roundabout.runner.machine import journal, leftovers, machine_lease
-from roundabout.runner.machine.leftovers import process_name
+from roundabout.runner.machine import machine_lease, undo_journal
+from roundabout.runner.machine.process_leftovers import find_leftovers, process_name
 from roundabout.runner.tables.rows import RecordError, Samples, parse_event
 from roundabout.testbeds.lab import provider
 from roundabout.testbeds.lab.network import namespaces
@@ -148,7 +148,7 @@ def test_leftovers_of_dead_processes_are_found_and_no_others(tmp_path):
     namespaces.mkdir()
     for name in (f"bench-a-pid{ended.pid}", process_name("bench-a"), "mine", f"pid{ended.pid}"):
         (namespaces / name).touch()
-    found = [{**each, "where": None} for each in leftovers.find_leftovers(state, namespaces)]
+    found = [{**each, "where": None} for each in find_leftovers(state, namespaces)]
     name = {"name": f"test-pid{ended.pid}", "where": None}
     owner = {"owner": f"test-pid{ended.pid}", "where": None}
     assert found == [
@@ -172,7 +172,7 @@ def test_leftovers_are_removed_by_the_holder_of_the_machine_alone(tmp_path, monk
     monkeypatch.setattr(clean, "STATE", state)
     monkeypatch.setattr(clean, "JOURNALS", tmp_path / "runs")
     monkeypatch.setattr(clean, "LEASE_TIMEOUT_S", 0.1)
-    monkeypatch.setattr(clean, "find_leftovers", lambda state: leftovers.find_leftovers(state, tmp_path / "netns"))
+    monkeypatch.setattr(clean, "find_leftovers", lambda state: find_leftovers(state, tmp_path / "netns"))
     monkeypatch.setattr(clean, "undo", undo)
     with (
         machine_lease.hold("machine", "me", state),
@@ -238,17 +238,17 @@ def note(into):
 def test_entries_are_journaled_first_and_undone_in_reverse(tmp_path):
     folder, undone = tmp_path / "roundabout" / "runs", []
 
-    def owed():
-        return [entry["kind"] for entry in json.loads((folder / "id.json").read_text())["owed"]]
+    def pending():
+        return [entry["kind"] for entry in json.loads((folder / "id.json").read_text())["pending"]]
 
     with (
-        journal.open_journal("id", tmp_path / "run", folder) as notes,
+        undo_journal.open_journal("id", tmp_path / "run", folder) as notes,
         notes.register_undo({"kind": "testbed"}, note(undone)),
     ):
         with notes.register_undo({"kind": "transport"}, note(undone)):
-            assert owed() == ["testbed", "transport"]
+            assert pending() == ["testbed", "transport"]
         assert undone == ["transport"]
-        assert owed() == ["testbed"]
+        assert pending() == ["testbed"]
     assert undone == ["transport", "testbed"]
     assert list(tmp_path.iterdir()) == []
 
@@ -260,10 +260,10 @@ def test_an_entry_interrupted_while_written_is_undone_at_the_end(tmp_path, monke
         monkeypatch.undo()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(journal, "write_entries", interrupted)
+    monkeypatch.setattr(undo_journal, "write_entries", interrupted)
     with (
         pytest.raises(KeyboardInterrupt),
-        journal.open_journal("id", tmp_path / "run", tmp_path / "roundabout/runs") as notes,
+        undo_journal.open_journal("id", tmp_path / "run", tmp_path / "roundabout/runs") as notes,
         notes.register_undo({"kind": "testbed"}, note(undone)),
     ):
         pytest.fail("what was not noted was made")
@@ -273,7 +273,7 @@ def test_an_entry_interrupted_while_written_is_undone_at_the_end(tmp_path, monke
 
 def test_an_entry_is_undone_once(tmp_path):
     undone = []
-    with journal.open_journal("id", tmp_path / "run", tmp_path / "roundabout/runs") as notes:
+    with undo_journal.open_journal("id", tmp_path / "run", tmp_path / "roundabout/runs") as notes:
         abandoned = notes.register_undo({"kind": "testbed"}, note(undone))
         abandoned.__enter__()
     assert undone == ["testbed"]
@@ -290,13 +290,13 @@ def test_an_entry_that_cannot_be_undone_stays_in_the_journal(tmp_path):
 
     with (
         pytest.raises(RoundaboutError, match="^no$"),
-        journal.open_journal("id", tmp_path / "run", folder) as notes,
+        undo_journal.open_journal("id", tmp_path / "run", folder) as notes,
         notes.register_undo({"kind": "testbed"}, fails),
     ):
         pass
-    (failed,) = journal.replay(folder, fails, told.append)
+    (failed,) = undo_journal.replay(folder, fails, told.append)
     assert (failed.message, failed.hint, failed.entries) == ("run id: no", "mend it", [{"kind": "testbed"}])
-    assert journal.replay(folder, note(undone), told.append) == []
+    assert undo_journal.replay(folder, note(undone), told.append) == []
     assert undone == ["testbed"]
     assert told == ["undoing what run id left: testbed"] * 2
     assert list(tmp_path.iterdir()) == []
@@ -305,8 +305,8 @@ def test_an_entry_that_cannot_be_undone_stays_in_the_journal(tmp_path):
 def test_one_failed_entry_does_not_stop_other_undos(tmp_path):
     folder, undone = tmp_path / "roundabout" / "runs", []
     folder.mkdir(parents=True)
-    (folder / "id.json").write_text('{"run": "x", "owed": [{"kind": "a"}, {"kind": "b"}, {"kind": "c"}]}')
-    (folder / "garbage.json").write_text('{"owed": ')
+    (folder / "id.json").write_text('{"run": "x", "pending": [{"kind": "a"}, {"kind": "b"}, {"kind": "c"}]}')
+    (folder / "garbage.json").write_text('{"pending": ')
     (folder / ".id2.json.partial").write_text("{")
 
     def undo(entry):
@@ -314,13 +314,21 @@ def test_one_failed_entry_does_not_stop_other_undos(tmp_path):
             raise RoundaboutError(f"no {entry['kind']}")
         undone.append(entry)
 
-    garbage, failed = journal.replay(folder, undo, lambda _line: None)
+    garbage, failed = undo_journal.replay(folder, undo, lambda _line: None)
     assert failed.message == "run id: no c; no a"
     assert failed.entries == [{"kind": "a"}, {"kind": "c"}]
     assert undone == [{"kind": "b"}]
     assert "garbage.json: found no journal of a run" in garbage.message
     assert "remove the file" in garbage.hint
     assert sorted(path.name for path in folder.iterdir()) == ["garbage.json", "id.json"]
+
+
+def test_a_journal_of_an_earlier_version_is_replayed(tmp_path):
+    folder, undone = tmp_path / "roundabout" / "runs", []
+    folder.mkdir(parents=True)
+    (folder / "id.json").write_text('{"run": "x", "owed": [{"kind": "a"}]}')
+    assert undo_journal.replay(folder, undone.append, lambda _line: None) == []
+    assert undone == [{"kind": "a"}]
 
 
 @pytest.mark.parametrize("kind", [LabProvider, RackProvider])

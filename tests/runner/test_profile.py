@@ -21,7 +21,7 @@ NOISE = ("busy", "woke up", "took")  # a test machine may be loaded: that spoils
 @pytest.mark.proof
 @pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")
 def test_the_profile_command_finds_the_played_profile(tmp_path):
-    words = [sys.executable, "-m", "roundabout.cli.main", "profile", "resnet50-1600", "--json"]
+    words = [sys.executable, "-m", "roundabout.cli.main", "profile", "measure", "resnet50-1600", "--json"]
     done = subprocess.run(
         words, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True
     )

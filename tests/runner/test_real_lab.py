@@ -15,7 +15,7 @@ import pytest
 from analysis.reading.congestion.marks import per_iteration
 from analysis.reading.data import filter_rows
 from roundabout.api import run_experiment
-from roundabout.runner.machine.leftovers import process_name
+from roundabout.runner.machine.process_leftovers import process_name
 from roundabout.runner.machine.state import STATE
 from roundabout.spec import load_experiment
 from roundabout.store import Run

@@ -11,7 +11,7 @@ import pytest
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.plan import make_plan
-from roundabout.plan.trials import OVERHEAD_S
+from roundabout.plan.duration import OVERHEAD_S
 from roundabout.runner.hosts import programs
 from roundabout.runner.hosts.connections import LostHostError
 from roundabout.runner.machine import machine_lease
@@ -60,7 +60,7 @@ def test_a_run_measures_every_trial_and_leaves_nothing(three_trials):
     assert all(
         row["iteration_ms"] == pytest.approx((row["comm_end_ns"] - row["start_ns"]) / 1e6, abs=1) for row in rows
     )
-    assert not work.owed
+    assert not work.has_leftovers
     assert run.manifest["plan"] == [
         {name: getattr(trial, name) for name in run.manifest["plan"][0]} for trial in work.notes.plan.trials
     ]
@@ -259,7 +259,7 @@ def test_a_run_ends_before_its_first_trial_if_a_host_lacks_pytorch(work):
     with pytest.raises(RoundaboutError, match="^s[02]: /bin/false -c: exit status 1$"):
         work.start(text)
     assert list(work.runs.glob("*/*/trials/*")) == []
-    assert not work.owed
+    assert not work.has_leftovers
 
 
 def test_a_trial_is_repeated_at_most_twice(work):
@@ -356,7 +356,7 @@ def test_a_host_program_that_fails_ends_the_run_and_all_is_undone(work):
     work.provider.fault("s1", settings_fail=True)
     with pytest.raises(RoundaboutError, match="s1: .*net.ipv4.tcp_ecn cannot be written"):
         work.start()
-    assert not work.owed
+    assert not work.has_leftovers
 
 
 def test_a_busy_machine_names_who_has_it(work, monkeypatch):

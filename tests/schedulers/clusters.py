@@ -9,7 +9,7 @@ from roundabout.models.cluster.placement import host_tree_of
 from roundabout.models.cluster.state import Job, JobKnowledge, Request, State
 from roundabout.models.cluster.timeline import Allocation
 from roundabout.spec import Profile, Topology
-from roundabout.spec.experiment import ResolvedJob
+from roundabout.spec.job import ResolvedJob
 from roundabout.spec.profile import Phase, ring_allreduce_bytes
 from roundabout.spec.transports import Transport
 

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from roundabout.models.cassini.placement_ranking import MAX_CANDIDATES
 from roundabout.models.cluster.placement import draw_alternatives, host_tree_of
-from roundabout.models.cluster.state import MAX_CANDIDATES
 from tests.schedulers.clusters import cluster
 
 pytestmark = pytest.mark.unit

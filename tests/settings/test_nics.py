@@ -224,8 +224,8 @@ def test_nv_config_is_applied_in_two_steps_with_a_reset_between(server: Server, 
         with pytest.raises(SettingsError, match="step 1 of 2 is done, NV config is written and nothing else") as error:
             settings.apply(host, document, "site")
         assert error.value.hint == "mlxfwreset -d 0000:3b:00.0 reset, or reboot; then the same again, which is step 2"
-        owed = settings.show_journal(host)["outstanding"]
-        assert [each["setting"] for each in owed] == ["nv eth2 ROCE_CC_LEGACY_DCQCN"]
+        outstanding = settings.show_journal(host)["outstanding"]
+        assert [each["setting"] for each in outstanding] == ["nv eth2 ROCE_CC_LEGACY_DCQCN"]
         assert settings.read(host, legacy)["differs"] == []
     with pytest.raises(SettingsError, match="cc_params do nothing") as error:  # verify
         settings.read(host, document)

@@ -13,7 +13,7 @@ import pytest
 
 from roundabout.core.paths import ROOT
 from roundabout.plan.routes import list_routes
-from roundabout.runner.machine.leftovers import process_name
+from roundabout.runner.machine.process_leftovers import process_name
 from roundabout.runner.trial.jobs import job_description, source_ports, worker_ports
 from roundabout.spec import TrialSpec
 from roundabout.spec.topology import Topology

@@ -10,7 +10,7 @@ from roundabout.core.errors import UsageError
 from roundabout.plan.routes import list_routes
 from roundabout.runner.trial.jobs import job_description, source_ports, worker_ports
 from roundabout.spec import load_topology
-from roundabout.spec.experiment import Capture
+from roundabout.spec.capture import Capture
 from roundabout.testbeds.lab.forwarding.switch_routes import Entry, list_entries
 from roundabout.testbeds.lab.network import link_measurement
 from roundabout.testbeds.lab.network.layout import HostNic, Layout, lay_out

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.runner.hosts.allocation import Allocation, AllocationError
 from roundabout.runner.hosts.connections import LocalConnection
+from roundabout.runner.hosts.slurm_allocation import Allocation, AllocationError
 from roundabout.spec.training.launch import SLURM_PROBE
 from tests.deadline import wait_for
 
@@ -99,10 +99,7 @@ def test_an_allocation_that_is_taken_away_is_told(home: Path) -> None:
     ("ahead", "said"),
     [
         (lambda home: (home / "unknown").touch(), "Slurm does not know this host: Node node7 not found\n"),
-        (
-            lambda home: (home / "salloc").unlink(),
-            "found no salloc, expected that of Slurm: or launch: direct\n",
-        ),
+        (lambda home: (home / "salloc").unlink(), "found no salloc, expected that of Slurm: or launch: direct\n"),
     ],
 )
 def test_a_host_that_is_no_node_says_so(

@@ -6,13 +6,13 @@ import tempfile
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from analysis.reading.machines import read_machines
 from roundabout.store import Run
 from tests.slurm.cluster import Cluster, awaited, is_there
+from tests.slurm.test_sweep import SPREAD, figures
 
 pytestmark = [
     pytest.mark.lab,
@@ -21,24 +21,9 @@ pytestmark = [
 ]
 
 NOBODY = 65534
-SPREAD = """
-schema: 1
-name: spread
-about: One job or two, over loads
-topology: dumbbell-2x2
-profile: vgg19-1400
-jobs:
-  j1: {workers: [s0, s2]}
-  j2: {workers: [s1, s3]}
-iterations: 6
-transport: {name: dcqcn, T_us: 125}
-factors:
-  variant:
-    alone: {jobs: {j2: null}}
-    fair: {depends_on: [alone]}
-  resized: {whole: {}, half: {resized: {bytes: 0.5}}, quarter: {resized: {bytes: 0.25}}}
-"""
-MEASURED = SPREAD.replace("name: spread", "name: measured").replace(", quarter: {resized: {bytes: 0.25}}", "")
+LOADS = "  resized: {whole: {}, half: {resized: {bytes: 0.5}}, quarter: {resized: {bytes: 0.25}}}\n"
+SIX = SPREAD.replace("iterations: 4", "iterations: 6") + LOADS
+MEASURED = SIX.replace("name: spread", "name: measured").replace(", quarter: {resized: {bytes: 0.25}}", "")
 
 
 @pytest.fixture
@@ -46,7 +31,7 @@ def folder() -> Iterator[Path]:
     """Where everybody may write, as on a file system that a cluster shares."""
     path = Path(tempfile.mkdtemp(prefix="roundabout-slurm-"))
     path.chmod(0o777)
-    for name, text in {"spread": SPREAD, "measured": MEASURED}.items():
+    for name, text in {"spread": SIX, "measured": MEASURED}.items():
         (path / f"{name}.yaml").write_text(text)
     yield path
     shutil.rmtree(path)
@@ -64,11 +49,6 @@ def swept(
     finally:
         process.kill()
     return f"{said}\nstatus {process.returncode}"
-
-
-def figures(run: Run) -> list[tuple[Any, ...]]:
-    rows = run.table("iterations").select(["trial", "job", "host", "iteration", "iteration_ms"]).to_pylist()
-    return sorted(tuple(row.values()) for row in rows)
 
 
 def leaves_nothing(cluster: Cluster) -> None:
@@ -153,17 +133,8 @@ def test_users_other_than_root_can_run_models_but_no_lab(folder: Path) -> None:
 
 def test_an_interrupt_leaves_no_slurm_job_on_real_nodes(folder: Path) -> None:
     with Cluster(folder / "cluster", 2) as cluster:
-        words = (
-            "run",
-            str(folder / "spread.yaml"),
-            "--testbed",
-            "fluid",
-            "--executor",
-            "slurm:main",
-            "--runs",
-            str(folder / "r"),
-        )
-        process = cluster.roundabout(*words)
+        words = ("run", str(folder / "spread.yaml"), "--testbed", "fluid", "--executor", "slurm:main")
+        process = cluster.roundabout(*words, "--runs", str(folder / "r"))
         awaited(lambda: len(cluster.running()) > 1)
         process.send_signal(2)
         said, _ = process.communicate(timeout=60)

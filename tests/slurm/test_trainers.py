@@ -17,8 +17,8 @@ import pytest
 
 from analysis.reading.data import filter_rows
 from roundabout.core.errors import RoundaboutError
-from roundabout.runner.hosts.allocation import AllocationError
-from roundabout.runner.machine.leftovers import process_name
+from roundabout.runner.hosts.slurm_allocation import AllocationError
+from roundabout.runner.machine.process_leftovers import process_name
 from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment, load_topology
 from roundabout.store import Run

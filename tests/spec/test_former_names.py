@@ -63,6 +63,10 @@ def test_a_former_name_is_refused_with_the_current_one(write: Write, current: st
     [
         (["cc", "mine.bpf.c"], "`cc` is called `judge` since version 1.0"),
         (["run", "unfair-vgg19", "--on", "slurm"], "`--on` is called `--executor` since version 1.0"),
+        (["profile", "vgg19-fig1"], "write: roundabout profile measure JOB"),
+        (["profile", "j1", "--from", "last"], "write: roundabout profile measure JOB --from RUN, or profile records"),
+        (["profile", "VGG16", "--from-gpu=gpu.jsonl"], "write: roundabout profile gpu FILE"),
+        (["profile", "--sample"], "write: roundabout profile records --sample"),
         (["resume", "--on=slurm"], "`--on` is called `--executor` since version 1.0"),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from roundabout.cli.options import collect_overrides
+from roundabout.cli.overrides import parse_overrides
 from roundabout.spec import Experiment, SpecError, load_experiment
 from roundabout.spec.assembly.overrides import overrides_from_values
 
@@ -17,7 +17,7 @@ Rich = Callable[..., Path]
 
 
 def changed(path: Path | str, *fields: str, only: Sequence[str] = (), repetitions: int | None = None) -> Experiment:
-    return load_experiment(path, changes=collect_overrides(fields, only, repetitions))
+    return load_experiment(path, changes=parse_overrides(fields, only, repetitions))
 
 
 def test_set_overrides_every_level() -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from roundabout.spec import SpecError, load_topology
+from roundabout.spec.delays import Delays
 from roundabout.spec.frames import payload_share
-from roundabout.spec.topology import Delays, Topology
+from roundabout.spec.topology import Topology
 
 pytestmark = pytest.mark.unit
 
@@ -64,19 +65,11 @@ def test_the_dumbbell_has_one_shared_link() -> None:
         ("[x, y]\n", "[x, a]\n", r":6: hosts: found 'a' twice"),
         ("[a, b, c]", "[a, b, c, d]", r"links: found 0 links at host d"),
         ("payload_rate_gbps: 20", "payload_rate_gbps: 26", r":11: links\[2\]: .* no higher than the line rate"),
-        (
-            "payload_rate_gbps: 43",
-            "payload_rate_gbps: 47.2",
-            r":9: links\[0\]: found 47.2 Gbit/s of payload, expected at most 47.07, what headers leave of 50 at",
-        ),
+        ("payload_rate_gbps: 43", "payload_rate_gbps: 47.2", r":9: links\[0\]: found 47.2 Gbit/s of payload"),
         ("payload_rate_gbps: 43\n", "", r"payload_rate_gbps: found nothing"),
         ("ends: [a, x]", "ends: [a, x, y]", r":9: links\[0\].ends: found a list of 3, expected at most 2"),
         ("queue: lossy", "queue: leaky", r":5: queue: found 'leaky', expected 'lossless' or 'lossy'"),
-        (
-            "queue: lossy",
-            "queue: lossless\nqueue_bytes: 9",
-            r":6: queue_bytes: found 9, expected it with `queue: lossy`",
-        ),
+        ("queue: lossy", "queue: lossless\nqueue_bytes: 9", r":6: queue_bytes: found 9"),
         ("queue: lossy", "queue: lossy\nqueue_bytes: 0", r":6: queue_bytes: found 0"),
         ("queue: lossy", "queue: lossy\nbuffer: {bytes: 9}", r":6: buffer.alpha: found nothing"),
         ("queue: lossy", "queue: lossy\nbuffer: {bytes: 9, alpha: 0}", r":6: buffer.alpha: found 0"),

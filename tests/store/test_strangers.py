@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 from roundabout.cli.options import save_picture
 from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.runner.hosts.host_group import Host
-from roundabout.runner.machine import journal, machine_lease, temporary
+from roundabout.runner.machine import machine_lease, temporary, undo_journal
 from roundabout.runner.trial import captures
-from roundabout.spec.experiment import Capture
+from roundabout.spec.capture import Capture
 from roundabout.spec.reader.schema import write_schemas
 from roundabout.store import RAW, StoreError, files
 from roundabout.testbeds.lab.calibration.calibration import load_calibration, store_calibration
@@ -52,7 +52,7 @@ def test_a_stranger_locks_nothing_of_this_machines_state(state: Path, tmp_path: 
     assert lockable(state) == [state]
     with (
         machine_lease.hold("machine", "me", state),
-        journal.open_journal("id", tmp_path, state / "runs") as notes,
+        undo_journal.open_journal("id", tmp_path, state / "runs") as notes,
         temporary.temporary_files("id", notes, state),
     ):
         assert len(list(state.rglob("*"))) >= 5
@@ -67,7 +67,7 @@ def test_a_stranger_cannot_keep_labs_from_being_made(state: Path) -> None:
 def test_a_stranger_cannot_take_a_racks_leases(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = state / "rack-leases"
     folder.mkdir(parents=True, mode=0o755)
-    monkeypatch.setattr("roundabout.testbeds.rack.provider.LEASES", str(folder))
+    monkeypatch.setattr("roundabout.testbeds.rack.rack_lease.LEASES", str(folder))
     held = Lease(LocalConnection(), "me", ["host s0"])
     held.end()
     assert (folder / "host s0").exists()
@@ -75,7 +75,10 @@ def test_a_stranger_cannot_take_a_racks_leases(state: Path, monkeypatch: pytest.
 
 
 def test_temporary_files_lie_where_nobody_can_be_first(state: Path, tmp_path: Path) -> None:
-    with journal.open_journal("id", tmp_path, state / "runs") as notes, temporary.temporary_files("id", notes, state):
+    with (
+        undo_journal.open_journal("id", tmp_path, state / "runs") as notes,
+        temporary.temporary_files("id", notes, state),
+    ):
         assert Path(tempfile.gettempdir()).parent == state
         assert subprocess.run(["mkdir", state / "temporary-other"], user=NOBODY, stderr=subprocess.DEVNULL).returncode
     assert not state.exists()

@@ -13,7 +13,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from roundabout.runner.hosts.allocation import srun_prefix
+from roundabout.runner.hosts.slurm_allocation import srun_prefix
 from roundabout.spec.trainers import MODELS
 from roundabout.spec.training.launch import Launch
 from roundabout.spec.training.trainer import Task
@@ -33,14 +33,18 @@ def line(workers: int = 2, **told: Any) -> str:
     return shlex.join([*(srun_prefix("7", "s1") if trainer.scheduled else ()), *argv])
 
 
+def models_of(framework: str) -> list[str]:
+    return [name for name, model in read_models().items() if model.kind in FRAMEWORKS[framework].kinds]
+
+
 def cases(framework: str) -> Iterator[dict[str, Any]]:
-    """All models that it knows, its own fields, and launches."""
+    """Yield launches, fields of every framework, models that this one has, and its own fields."""
     yield from ({"launch": launch} for launch in LAUNCHES)
     yield from ({"backend": backend} for backend in ("gloo", "nccl"))
     yield {"paced": False, "batch": 32, "python": "/opt/torch/bin/python"}
     yield {"record": "kineto"}
-    known = [name for name, model in read_models().items() if model.kind in FRAMEWORKS[framework].kinds]
-    yield from ({"model": name, "launch": launch} for name in known for launch in LAUNCHES)
+    known = models_of(framework)
+    yield from ({"model": name} for name in known)
     if framework == "deepspeed":
         ways = {"data": 2, "pipeline": 2, "tensor": 2, "hybrid": 4}
         yield from ({"parallel": way, "workers": count} for way, count in ways.items())
@@ -55,7 +59,11 @@ def rendered(framework: str) -> str:
     return "\n".join(found)
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_horovods_commands_are_ddps_with_another_script():
+    assert rendered("horovod") == rendered("ddp").replace("/ddp.py ", "/with_horovod.py ")
+
+
+@pytest.mark.parametrize("framework", [name for name in FRAMEWORKS if name != "horovod"])
 def test_every_command_is_as_it_was_read(framework):
     path, found = GOLDEN / f"{framework}.txt", rendered(framework)
     if os.environ.get("ROUNDABOUT_GOLDEN"):
@@ -64,10 +72,22 @@ def test_every_command_is_as_it_was_read(framework):
     assert found == path.read_text()
 
 
+@pytest.mark.parametrize("launch", LAUNCHES)
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_launch_puts_the_same_words_before_every_models_script(framework, launch):
+    prefixes = set()
+    for model in ({}, *({"model": name} for name in models_of(framework))):
+        _, script = line(name=framework, **model).split(" ", 1)
+        words = line(name=framework, launch=launch, **model)
+        assert words.endswith(script)
+        prefixes.add(words.removesuffix(script))
+    assert len(prefixes) == 1
+
+
 def test_all_models_of_the_table_are_in_them():
     text = "".join(path.read_text() for path in GOLDEN.iterdir())
     assert len(read_models()) == 14  # Table 4.2's thirteen, GPT-2 in two sizes
-    assert [name for name in read_models() if f"model: {name}," not in text] == []
+    assert [name for name in read_models() if f"model: {name}\n" not in text] == []
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,15 @@ def test_a_trained_job_can_be_profiled(tmp_path):
     if not there("ddp-direct"):
         pytest.skip(f"{PYTORCH} has no PyTorch")
     file = written(tmp_path, {"fair": variant("ddp-direct")}, "ddp-lab")
-    call = [str(ROOT / ".venv/bin/roundabout"), "profile", f"{file}:j1", "--runs", str(tmp_path / "runs"), "--json"]
+    call = [
+        str(ROOT / ".venv/bin/roundabout"),
+        "profile",
+        "measure",
+        f"{file}:j1",
+        "--runs",
+        str(tmp_path / "runs"),
+        "--json",
+    ]
     done = subprocess.run(call, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)

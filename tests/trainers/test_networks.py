@@ -19,18 +19,18 @@ PYTHON = os.environ.get("DEEPSPEED_PYTHON", "/opt/torch/bin/python")
 COUNT = """
 import json, sys
 import torch
-import training_dlrm, training_models
+import training_dlrm, training_networks
 
 def network_of(shape):
     if shape["kind"] == "dlrm":
         return torch.nn.ModuleList([training_dlrm.Tables(shape, 1, 0), training_dlrm.Above(shape, 1)])
-    return training_models.network(shape, None)
+    return training_networks.network(shape, None)
 
 def goes_back(shape):
-    given, said = training_models.Examples(shape, 4, seed=1, rank=0).draw()
+    given, said = training_networks.Examples(shape, 4, seed=1, rank=0).draw()
     with torch.device("meta"):
         network = network_of(shape)
-        training_models.loss_of(network(given.to("meta")), said.to("meta")).backward()
+        training_networks.loss_of(network(given.to("meta")), said.to("meta")).backward()
     return all(each.grad is not None for each in network.parameters())
 
 found = {}

@@ -208,7 +208,7 @@ def test_a_trainer_ends_when_its_stdin_closes():
     script = f"""import sys, time
 sys.path.insert(0, {str(FOLDER)!r})
 import training
-print(training.told().get(), end="", flush=True)
+print(training.read_lines().get(), end="", flush=True)
 time.sleep(600)"""
     with asked_to(script) as process:
         process.stdin.write("first\n")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from roundabout.runner.machine.leftovers import process_name
+from roundabout.runner.machine.process_leftovers import process_name
 from roundabout.spec.transports import registry
 from tests.deadline import wait_for
 

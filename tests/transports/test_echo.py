@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from roundabout.runner.machine.leftovers import process_name
+from roundabout.runner.machine.process_leftovers import process_name
 from roundabout.spec import load_topology
 from roundabout.testbeds.lab import Lab
 from tests.running import told_job

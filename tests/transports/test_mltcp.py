@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from roundabout.runner.machine.leftovers import process_name
+from roundabout.runner.machine.process_leftovers import process_name
 from tests.deadline import wait_for
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]

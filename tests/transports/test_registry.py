@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from roundabout.runner.machine.leftovers import process_name
+from roundabout.runner.machine.process_leftovers import process_name
 from tests.transports.killing import is_killed_after
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from roundabout.core.paths import REVISION
-from roundabout.runner.machine_facts import revision_of
+from roundabout.runner.code_facts import revision_of
 from roundabout.runner.program_list import program_paths
 
 pytestmark = pytest.mark.unit

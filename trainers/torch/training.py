@@ -36,8 +36,8 @@ def say(event, **fields):
 class Worker:
     """One worker of a job: its instructions, and its rendezvous with the others.
 
-    `shape` is the shape of the network (training_models.py), or None for a network whose size follows from the profile.
-    `device` is the device that computes.
+    `shape` is the shape of the network (training_networks.py), or None for a network whose size follows from the
+    profile. `device` is the device that computes.
     """
 
     def __init__(self, torch, requested):
@@ -104,12 +104,12 @@ class Whole:
     """
 
     def __init__(self, worker):
-        import training_models  # noqa: PLC0415 - loads PyTorch
+        import training_networks  # noqa: PLC0415 - loads PyTorch
 
-        self.network = training_models.network(worker.shape, worker.job).to(worker.device)
+        self.network = training_networks.network(worker.shape, worker.job).to(worker.device)
         self.optimizer = optimizer(worker.torch, self.network)
-        self._examples = training_models.Examples(worker.shape, worker.batch, worker.seed, worker.rank, worker.device)
-        self._loss_of = training_models.loss_of
+        self._examples = training_networks.Examples(worker.shape, worker.batch, worker.seed, worker.rank, worker.device)
+        self._loss_of = training_networks.loss_of
 
     def step(self):
         """Do the forward and backward pass, after which gradients are averaged over workers.
@@ -172,8 +172,8 @@ def keep_output():
     sys.stdout = sys.stderr
 
 
-def told():
-    """Return a queue of standard input's lines; once it closes, a thread reports so and ends the process."""
+def read_lines():
+    """Return a queue of standard input's lines. A thread reports the end of standard input and ends the process."""
     lines = queue.SimpleQueue()
 
     def listen():
@@ -251,7 +251,7 @@ def main(framework, parser):
     """Run a worker from its command line to its end, and return the exit status."""
     requested = parser.parse_args()
     keep_output()
-    lines = told()
+    lines = read_lines()
     try:
         run(framework, requested, lines)
     except ImportError as error:

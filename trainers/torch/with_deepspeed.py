@@ -30,7 +30,7 @@ class Division:
 
 def layers(worker, division):
     """Return the specifications of the network's layers, of which DeepSpeed builds a worker's own."""
-    import training_models as models  # noqa: PLC0415 - loads PyTorch
+    import training_networks as models  # noqa: PLC0415 - loads PyTorch
     import training_tensors  # noqa: PLC0415
     from deepspeed.pipe import LayerSpec, TiedLayerSpec  # noqa: PLC0415
 
@@ -62,7 +62,7 @@ class DeepSpeed:
         places = {"RANK": worker.rank, "WORLD_SIZE": worker.count, "LOCAL_RANK": worker.device.index or 0}
         os.environ.update({name: str(value) for name, value in places.items()})
         import deepspeed  # noqa: PLC0415 - whether it is there is for this process to say
-        import training_models  # noqa: PLC0415
+        import training_networks  # noqa: PLC0415
         from deepspeed.runtime.pipe.topology import PipeModelDataParallelTopology  # noqa: PLC0415
 
         worker.connect()
@@ -70,7 +70,7 @@ class DeepSpeed:
         division = Division(worker)
         topology = PipeModelDataParallelTopology(division.parts, division.tensors, division.copies)
         network = deepspeed.pipe.PipelineModule(
-            layers(worker, division), topology=topology, loss_fn=training_models.loss_of, partition_method="uniform"
+            layers(worker, division), topology=topology, loss_fn=training_networks.loss_of, partition_method="uniform"
         )
         # The first of these that comes: an all-reduce of tensors, a stage's end, and of what is whole a gradient.
         if division.parts > 1:
@@ -85,7 +85,7 @@ class DeepSpeed:
             "steps_per_print": sys.maxsize,
         }
         self._engine, *_ = deepspeed.initialize(model=network, optimizer=optimizer, config=config)
-        examples = training_models.Examples(worker.shape, micro, worker.seed, division.copy, worker.device)
+        examples = training_networks.Examples(worker.shape, micro, worker.seed, division.copy, worker.device)
         self._examples = iter(examples.draw, None)
 
     def step(self):

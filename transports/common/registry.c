@@ -3,6 +3,7 @@
 // removes them together with the kernel's registrations.
 #include "registry.h"
 #include "errors.h"
+#include "load_log.h"
 #include "object.h"
 
 #include <bpf/bpf.h>
@@ -13,7 +14,6 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,44 +29,6 @@
 #define USERS HOME "/transports"
 #define BPFFS_MAGIC 0xcafe4a11
 #define BUSY_BUILD 3
-
-#define SHOWN_LINES 20
-
-// The latest output of libbpf. If the verifier refuses the program, its reasons come last.
-static char libbpf_says[16384];
-
-// Stores libbpf's output, which is printed only if loading fails.
-static int listen_to_libbpf(enum libbpf_print_level level, const char *format, va_list args) {
-  char *text = NULL;
-  if (level == LIBBPF_DEBUG || vasprintf(&text, format, args) < 0)
-    return 0;
-  size_t room = sizeof(libbpf_says) - 1, length = strlen(text), used = strlen(libbpf_says);
-  const char *kept = length > room ? text + length - room : text;
-  size_t over = used + strlen(kept) > room ? used + strlen(kept) - room : 0;
-  memmove(libbpf_says, libbpf_says + over, used - over + 1);
-  strcat(libbpf_says, kept);
-  free(text);
-  return (int)length;
-}
-
-// Returns the last lines of the kernel's and libbpf's output that concern the program.
-static const char *reasons(void) {
-  static const char *const noise[] = {"processed ", "-- BEGIN", "-- END", "libbpf: failed to load object"};
-  static char shown[sizeof(libbpf_says)];
-  char *lines[SHOWN_LINES] = {0};
-  int count = 0;
-  for (char *rest = libbpf_says, *line; (line = strtok_r(rest, "\n", &rest));) {
-    int said = 1;
-    for (size_t i = 0; i < sizeof(noise) / sizeof(noise[0]); i++)
-      said &= strncmp(line, noise[i], strlen(noise[i])) != 0;
-    if (said)
-      lines[count++ % SHOWN_LINES] = line;
-  }
-  *shown = 0;
-  for (int i = count > SHOWN_LINES ? count - SHOWN_LINES : 0; i < count; i++)
-    strcat(strcat(strcat(shown, "  "), lines[i % SHOWN_LINES]), i + 1 < count ? "\n" : "");
-  return shown;
-}
 
 // Returns true if no character of the name needs an escape in JSON or in a path.
 static int is_plain_name(const char *name) {
@@ -277,7 +239,7 @@ static int register_ops(struct bpf_object *object, const char *name) {
   }
   return fail("cannot register %s with the kernel: %s\n%s", name,
               error == ENOENT ? "it has no struct tcp_congestion_ops in SEC(\".struct_ops\")" : strerror(error),
-              reasons());
+              load_log_reasons());
 }
 
 // Returns true if the kernel has a congestion control with the name that it must have for transport `name`.
@@ -305,18 +267,18 @@ static int register_object(struct bpf_object *object, const char *name) {
 
 static int put_in(const char *name, const char *path, const char *build) {
   char directory[PATH_MAX];
-  libbpf_set_print(listen_to_libbpf);
+  load_log_start();
   struct bpf_object *object = bpf_object__open_file(path, NULL);
   if (!object || bpf_object__load(object)) {
     int error = errno;
-    const char *said = reasons(); // most often from the verifier
+    const char *reasons = load_log_reasons(); // most often from the verifier
     bpf_object__close(object);
-    if (strstr(said, "(func ksym)"))
+    if (strstr(reasons, "(func ksym)"))
       return fail("%s calls a function that this kernel does not offer to eBPF; expected Linux 6.0 or later, with the "
                   "congestion control that it builds on\n%s",
-                  path, said);
+                  path, reasons);
     return fail("the kernel does not take %s: %s%s\n%s", path, strerror(error),
-                *said ? "" : "; expected root and Linux 6.0 or later", said);
+                *reasons ? "" : "; expected root and Linux 6.0 or later", reasons);
   }
   path_of(directory, PINS, name, NULL);
   mkdir(directory, 0700);

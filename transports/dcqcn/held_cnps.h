@@ -8,7 +8,7 @@
 
 // Limit on the CNPs that one ACK represents, and on those that act at one ACK. ACKs that are farther apart do not show
 // how long the marks lasted.
-#define MOST_CNPS 8
+#define MAX_CNPS 8
 
 // A flow has no room for the time of each CNP, so CNPs between the first and the last are treated as evenly spaced.
 struct held_cnps {
@@ -35,7 +35,7 @@ static __always_inline void held_cnps_hear(struct held_cnps *held, const struct 
   held->is_marked = is_marked;
   if (!is_marked || since < gap)
     return;
-  if (goes_on && gap && since / gap <= MOST_CNPS) {
+  if (goes_on && gap && since / gap <= MAX_CNPS) {
     cnps = since / gap;
     now = held->last_us + cnps * gap;
   }
@@ -50,7 +50,7 @@ static __always_inline void held_cnps_hear(struct held_cnps *held, const struct 
 static __always_inline __u32 held_cnps_take(struct held_cnps *held, const struct dcqcn_params *p,
                                             struct dcqcn_counters *c, __u32 now, __u32 spacing) {
   __u32 taken = 0;
-  for (; taken < MOST_CNPS && held->count; taken++) {
+  for (; taken < MAX_CNPS && held->count; taken++) {
     __u32 held_us = now - held->first_us;
     if (held_us + spacing / 2 < p->cnp_delay_us)
       break;
@@ -81,7 +81,7 @@ FOLLOWED_ONCE __u64 reaction_point_act(struct reaction_point *rp, struct held_cn
     return 0;
   c->cnps += cnps;
   __u64 before = reaction_point_on_cnp(rp, p, ack->now);
-  for (__u32 i = 1; i < MOST_CNPS && i < cnps; i++)
+  for (__u32 i = 1; i < MAX_CNPS && i < cnps; i++)
     reaction_point_on_cnp(rp, p, ack->now);
   __u32 periods = p->alpha_timer_us ? ack->spacing / p->alpha_timer_us : 0;
   if (rp->heard_cnp && cnps > 1 && periods > 1)

@@ -5,7 +5,7 @@
 #ifndef ROUNDABOUT_DCQCN_PACING_DEBT_H
 #define ROUNDABOUT_DCQCN_PACING_DEBT_H
 
-#include "dcqcn.h"
+#include "dcqcn_params.h"
 
 // Time in which a debt is paid, by the host's own clock. If it were shorter, bursts of some 4 kB would show in the
 // rate. If it were longer, a flow would pay a debt from before a cut. A longer silence leaves no debt.

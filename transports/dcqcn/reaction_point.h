@@ -4,7 +4,7 @@
 #ifndef ROUNDABOUT_DCQCN_REACTION_POINT_H
 #define ROUNDABOUT_DCQCN_REACTION_POINT_H
 
-#include "dcqcn.h"
+#include "dcqcn_params.h"
 #ifdef __bpf__
 #include <bpf/bpf_helpers.h>
 #endif
@@ -12,7 +12,7 @@
 // Largest number of the byte counter's increases at one ACK, because the verifier needs a bound; further increases wait
 // for the next ACK. At scale 100, two bursts of 4600 bytes bring 28 to the shortest counter of `sets/`, which is then
 // 327 bytes.
-#define MOST_BYTE_EVENTS 128
+#define MAX_BYTE_EVENTS 128
 
 // Largest number of overdue increases at one ACK. It limits the time of a call to some 10 ms; the kernel's bpf_loop()
 // would take 1 << 23 turns (BPF_MAX_LOOPS). The sets of `sets/` reach R_max within 5,000.
@@ -188,7 +188,7 @@ static __always_inline void reaction_point_count_bytes(struct reaction_point *rp
   if (!p->byte_counter_bytes)
     return;
   rp->bytes += acked_bytes;
-  for (int i = 0; i < MOST_BYTE_EVENTS && rp->bytes >= p->byte_counter_bytes; i++) {
+  for (int i = 0; i < MAX_BYTE_EVENTS && rp->bytes >= p->byte_counter_bytes; i++) {
     rp->bytes -= p->byte_counter_bytes;
     if (rp->byte_stage < 0xffff)
       rp->byte_stage++;

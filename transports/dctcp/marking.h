@@ -3,7 +3,7 @@
 #ifndef ROUNDABOUT_DCTCP_MARKING_H
 #define ROUNDABOUT_DCTCP_MARKING_H
 
-#include "dctcp.h"
+#include "dctcp_params.h"
 
 struct marking {
   __u32 alpha_q24;

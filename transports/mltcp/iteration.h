@@ -10,7 +10,7 @@
 #ifndef ROUNDABOUT_MLTCP_ITERATION_H
 #define ROUNDABOUT_MLTCP_ITERATION_H
 
-#include "mltcp.h"
+#include "mltcp_params.h"
 
 #define MAX_BYTES 1000000000000ull // largest count of an iteration's bytes, also if it never ends
 // A guess: shorter silences occur between a window's bursts. The value matters until a job's first longer silence.

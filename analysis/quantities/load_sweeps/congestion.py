@@ -95,7 +95,7 @@ def _of_sweep_as_printed(measure: Callable[[SweepFit], Measured | None]) -> Call
 
 def _crossing_load(curve: SweepFit) -> Measured | None:
     point = curve.congestion
-    return (point.crossing_gbps, point.crossing_gbps_ci95) if point else None
+    return (point.crossing_gbps, point.crossing_ci95_gbps) if point else None
 
 
 def excess_percent(curve: SweepFit) -> Measured | None:
@@ -103,7 +103,7 @@ def excess_percent(curve: SweepFit) -> Measured | None:
     point = curve.congestion
     if point is None:
         return None
-    return transform(lambda demand_mb: 100 * (demand_mb / curve.data_mb - 1), (point.demand_mb, point.demand_mb_ci95))
+    return transform(lambda demand_mb: 100 * (demand_mb / curve.data_mb - 1), (point.demand_mb, point.demand_ci95_mb))
 
 
 def _share(curve: SweepFit) -> Measured | None:

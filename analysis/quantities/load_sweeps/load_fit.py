@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from analysis.quantities import Case, QuantityRequest, quantity
 from analysis.quantities.load_sweeps.sweep_levels import each_sweep, sweep_properties
 from analysis.reading.cross_traffic.load_sweeps import JobSweep
-from analysis.statistics.degradation.choice import n_of_best
 from analysis.statistics.degradation.model import EXPONENTS
+from analysis.statistics.degradation.model_choice import n_of_best
 from analysis.statistics.intervals import Measured, exact, transform
 
 

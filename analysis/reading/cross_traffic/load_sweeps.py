@@ -12,10 +12,10 @@ import numpy as np
 from analysis.papers.salamy import FITS, LINK_GBPS, MODELS, OBSERVED, SETTINGS, Observed, Printed
 from analysis.reading.cached_run import cached_per_run
 from analysis.reading.cross_traffic.load_sweep_data import JobUnderLoad, jobs_under_load
-from analysis.statistics.degradation.choice import Choice, candidates, choose
 from analysis.statistics.degradation.congestion_point import CongestionPoint, congestion_point
 from analysis.statistics.degradation.demand import spare_capacity_gbps
 from analysis.statistics.degradation.fit import EXTRA_LEVELS, Fit, fit_model
+from analysis.statistics.degradation.model_choice import Choice, candidates, choose
 from analysis.statistics.degradation.sweep import DegradationError, Sweep
 from analysis.statistics.intervals import Array
 from roundabout.store import Run

@@ -13,7 +13,7 @@ cross. Here, on the logarithmic axis of the chapter's figures:
 - the congestion point is the level nearest in load to the crossing, with its mean iteration time.
 
 Salamy states neither the axis, nor how far a level may lie off the line, nor how flat the line must be. `BEND` and
-`NEARLY_FLAT` are ours; docs/results/degradation.md says what they affect.
+`NEARLY_FLAT` are ours; docs/results/salamy-link.md says what they affect.
 """
 
 from dataclasses import dataclass
@@ -59,9 +59,9 @@ class CongestionPoint:
     time_s: float
     demand_mb: float
     """Data that the link could carry for the job in the level's iteration time, MB (Tables 3.2, 3.4 and 3.6)."""
-    demand_mb_ci95: Interval | None
+    demand_ci95_mb: Interval | None
     crossing_gbps: float
-    crossing_gbps_ci95: Interval | None
+    crossing_ci95_gbps: Interval | None
     linear: Line
     tangent: Line
     linear_levels: int
@@ -100,9 +100,9 @@ def congestion_point(sweep: Sweep, *, nearly_flat: float = NEARLY_FLAT, seed: in
         load_gbps=float(loads_gbps[level]),
         time_s=float(means_s[level]),
         demand_mb=float(experimental_mb(sweep.available_gbps[level], means_s[level])),
-        demand_mb_ci95=_interval(demands),
+        demand_ci95_mb=_interval(demands),
         crossing_gbps=float(drawn.crossing_gbps[0]),
-        crossing_gbps_ci95=_interval(crossings),
+        crossing_ci95_gbps=_interval(crossings),
         linear=linear,
         tangent=Line(*map(float, drawn.tangent[:, 0])),
         linear_levels=run,

@@ -97,8 +97,8 @@ def _misses(shapes: _Shapes, log_t: Array) -> Array:
     for left in range(levels):
         others = np.arange(levels) != left
         best, slope, mean_x = _solve(shapes.x[:, others], log_t[:, others])
-        foretold = log_t[:, others].mean(axis=1) + slope * (shapes.x[best, left] - mean_x)
-        errors[:, left] = log_t[:, left] - foretold
+        predicted = log_t[:, others].mean(axis=1) + slope * (shapes.x[best, left] - mean_x)
+        errors[:, left] = log_t[:, left] - predicted
     return np.asarray((errors**2).mean(axis=1))
 
 

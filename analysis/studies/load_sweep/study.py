@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from analysis.expectations.results import JobCell, Result, Summary, common_fields, finite_or_none
+from analysis.expectations.results import Finite, JobCell, Result, Summary, common_fields
 from analysis.papers.salamy import LINK_GBPS, MODELS, Observed
 from analysis.reading.attempts import count_attempts
 from analysis.reading.cells import CellId
 from analysis.reading.cross_traffic import intra_iteration_rates as workers
 from analysis.reading.cross_traffic.load_sweep_data import CrossTrafficOutcome, cross_traffic_outcomes, varies_load
 from analysis.reading.cross_traffic.load_sweeps import JobSweep, SweepFit, job_sweeps
-from analysis.statistics.degradation.choice import Choice
 from analysis.statistics.degradation.congestion_point import CongestionPoint, Line
 from analysis.statistics.degradation.demand import bandwidth_delta_gbps, required_gbps
-from analysis.statistics.degradation.fit import Estimate, Fit, band_s, predict
+from analysis.statistics.degradation.fit import band_s, predict
+from analysis.statistics.degradation.model_choice import Choice
 from analysis.statistics.degradation.sweep import DegradationError, Sweep
 from analysis.statistics.intervals import Array, Interval
 from roundabout.spec import Experiment, StudyChoice
@@ -49,15 +49,15 @@ class LevelResult(Result):
     p99_ci95_s: Interval | None
     max_s: float
     times_no_load: float | None
-    fluid_s: float | None
+    fluid_s: Finite
     disturbance: float | None = None
 
 
 class EstimateResult(Result):
     """A coefficient of a fit; `ci95` is None if it was fixed, and an end of `ci95` is None if it is unbounded."""
 
-    value: float | None
-    ci95: tuple[float | None, float | None] | None
+    value: Finite
+    ci95: tuple[Finite, Finite] | None
 
 
 class RSquaredResult(Result):
@@ -71,8 +71,8 @@ class BandResult(Result):
     """The 95 % band of a fitted curve by load; an unbounded end is None."""
 
     loads_gbps: tuple[float, ...]
-    low_s: tuple[float | None, ...]
-    high_s: tuple[float | None, ...]
+    low_s: tuple[Finite, ...]
+    high_s: tuple[Finite, ...]
 
 
 class MissResult(Result):
@@ -83,7 +83,7 @@ class MissResult(Result):
 
     n: float | None
     capacity_gbps: float | None
-    miss: float | None
+    miss: Finite
     chosen: float | None
 
 
@@ -199,8 +199,8 @@ class PredictionResult(Result):
     """The predicted mean iteration time at a load; without a prediction `why_not` gives the reason."""
 
     load_gbps: float
-    time_s: float | None = None
-    ci95: tuple[float | None, float | None] | None = None
+    time_s: Finite = None
+    ci95: tuple[Finite, Finite] | None = None
     extrapolates: bool = False
     why_not: str | None = None
 
@@ -209,7 +209,7 @@ class FluidLineResult(Result):
     """The flow-level model's iteration times by load."""
 
     loads_gbps: tuple[float, ...]
-    times_s: tuple[float | None, ...]
+    times_s: tuple[Finite, ...]
 
 
 class RatesResult(Result):
@@ -342,16 +342,7 @@ def study(run: Run, choice: StudyChoice) -> Results:
             for sweep in found
         ),
         loads=tuple(_loads(cross_traffic_outcomes(run))),
-        attempts=tuple(
-            AttemptsResult(
-                levels=dict(each.cell.levels),
-                made=each.made,
-                invalid=each.invalid,
-                resent=each.resent,
-                disturbed=each.disturbed,
-            )
-            for each in count_attempts(run)
-        ),
+        attempts=tuple(AttemptsResult(**vars(each), levels=dict(each.cell.levels)) for each in count_attempts(run)),
     )
 
 
@@ -404,7 +395,7 @@ def _levels(sweep: JobSweep, cells: Sequence[JobCell]) -> Iterable[LevelResult]:
             p99_ci95_s=_in_seconds(cell.p99_ci95_ms),
             max_s=cell.max_ms / 1e3,
             times_no_load=None if alone is None else cell.mean_ms / alone.mean_ms,
-            fluid_s=finite_or_none(loaded.fluid_s(payload_gbps)),
+            fluid_s=loaded.fluid_s(payload_gbps),
             disturbance=cell.disturbance,
         )
 
@@ -415,50 +406,23 @@ def make_fit_result(choice: Choice) -> FitResult:
     along = np.linspace(loads_gbps[0], loads_gbps[-1], BAND_POINTS)
     low_s, high_s = band_s(choice.fit, along)
     return FitResult(
-        **_coefficients(choice.fit),
+        **vars(choice.fit),
         chosen_by=tuple(
             MissResult(
                 n=each.n,
                 capacity_gbps=each.capacity_gbps,
-                miss=finite_or_none(miss),
+                miss=miss,
                 chosen=choice.shares and choice.shares[each],
             )
             for each, miss in choice.misses.items()
         ),
-        band=BandResult(loads_gbps=tuple(along.tolist()), low_s=_finite(low_s), high_s=_finite(high_s)),
+        band=BandResult(loads_gbps=tuple(along.tolist()), low_s=tuple(low_s.tolist()), high_s=tuple(high_s.tolist())),
     )
-
-
-def _coefficients(fit: Fit) -> dict[str, Any]:
-    return {
-        "n": _estimate(fit.n),
-        "a_s": _estimate(fit.a_s),
-        "b": _estimate(fit.b),
-        "capacity_gbps": _estimate(fit.capacity_gbps),
-        "r_squared": RSquaredResult(log=fit.r_squared.log, linear=fit.r_squared.linear),
-    }
-
-
-def _estimate(estimate: Estimate) -> EstimateResult:
-    ends = None if estimate.ci95 is None else (finite_or_none(estimate.ci95[0]), finite_or_none(estimate.ci95[1]))
-    return EstimateResult(value=finite_or_none(estimate.value), ci95=ends)
 
 
 def make_congestion_result(point: CongestionPoint, theory_mb: float) -> CongestionResult:
     """Return the stored form of a congestion point, with its excess over an iteration's data, `theory_mb`."""
-    return CongestionResult(
-        load_gbps=point.load_gbps,
-        time_s=point.time_s,
-        crossing_gbps=point.crossing_gbps,
-        crossing_ci95_gbps=point.crossing_gbps_ci95,
-        demand_mb=point.demand_mb,
-        demand_ci95_mb=point.demand_mb_ci95,
-        theory_mb=theory_mb,
-        above_theory_percent=_above(point.demand_mb, theory_mb),
-        linear=LineResult(slope=point.linear.slope, intercept=point.linear.intercept),
-        linear_slope=point.linear_slope,
-        tangent=LineResult(slope=point.tangent.slope, intercept=point.tangent.intercept),
-    )
+    return CongestionResult(**vars(point), theory_mb=theory_mb, above_theory_percent=_above(point.demand_mb, theory_mb))
 
 
 def _most_congested(sweep: Sweep, data_mb: float) -> MostCongestedResult:
@@ -474,7 +438,7 @@ def _most_congested(sweep: Sweep, data_mb: float) -> MostCongestedResult:
 
 def _fluid_line(sweep: JobSweep) -> FluidLineResult:
     loads_gbps, times_s = sweep.fluid_line
-    return FluidLineResult(loads_gbps=tuple(loads_gbps.tolist()), times_s=_finite(times_s))
+    return FluidLineResult(loads_gbps=tuple(loads_gbps.tolist()), times_s=tuple(times_s.tolist()))
 
 
 def _prediction(sweep: JobSweep, load_gbps: float) -> PredictionResult:
@@ -482,23 +446,17 @@ def _prediction(sweep: JobSweep, load_gbps: float) -> PredictionResult:
     if load_gbps >= sweep.loaded.link_gbps:
         return PredictionResult(load_gbps=load_gbps, why_not=MORE_THAN_THE_LINK)
     try:
-        found = predict(sweep.fit, load_gbps)
+        return PredictionResult.model_validate(predict(sweep.fit, load_gbps))
     except DegradationError as error:
         return PredictionResult(load_gbps=load_gbps, why_not=str(error))
-    return PredictionResult(
-        load_gbps=load_gbps,
-        time_s=finite_or_none(found.time_s),
-        ci95=(finite_or_none(found.ci95[0]), finite_or_none(found.ci95[1])),
-        extrapolates=found.extrapolates,
-    )
 
 
 def _inside(found: workers.IntraIterationRates) -> InsideResult:
     return InsideResult(
         load_percent=found.percent,
         asked_gbps=found.asked_gbps,
-        flow_1=RatesResult(**found.flow_1._asdict()),
-        flow_2=RatesResult(**found.flow_2._asdict()),
+        flow_1=RatesResult.model_validate(found.flow_1),
+        flow_2=RatesResult.model_validate(found.flow_2),
         paper_gbps=found.printed,
     )
 
@@ -507,13 +465,11 @@ def _paper(sweep: JobSweep) -> PaperResult | None:
     observed, printed, own = sweep.observed, sweep.printed, sweep.as_printed
     if observed is None and printed is None:
         return None
-    equation = printed and EquationResult(
-        source=printed.source, a_s=printed.a_s, b=printed.b, n=printed.n, capacity_gbps=LINK_GBPS
-    )
+    equation = printed and EquationResult(**vars(printed), capacity_gbps=LINK_GBPS)
     return PaperResult(
         observed=observed and _observed(observed),
         fit=equation,
-        ours_with_its_n=PrintedFitResult(**_coefficients(own.fit)) if own and own.fit else None,
+        ours_with_its_n=PrintedFitResult.model_validate(own.fit) if own and own.fit else None,
         ours_as_printed=own and _as_printed(own),
     )
 
@@ -580,7 +536,3 @@ def _in_seconds(interval: Interval | None) -> Interval | None:
 
 def _above(demand_mb: float, theory_mb: float) -> float:
     return 100 * (demand_mb / theory_mb - 1)
-
-
-def _finite(values: Array) -> tuple[float | None, ...]:
-    return tuple(finite_or_none(value) for value in values.tolist())

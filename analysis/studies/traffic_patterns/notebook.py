@@ -18,7 +18,7 @@ from analysis.reading.cached_run import CachedRun
 from analysis.reading.cells import cells_of
 from analysis.reading.traces import median_trial, read_traces
 from analysis.render import page
-from analysis.reports import about, affinity, unified_circle
+from analysis.reports import about, affinity, cassini
 from analysis.reports.summary import stored_or_new
 from analysis.studies.traffic_patterns import figures, tables
 from analysis.studies.traffic_patterns.study import Results
@@ -65,7 +65,7 @@ page.table_html(tables.pattern_table(results))
 # %%
 shared = [cell.spec for cell in cells.values() if cell.spec.has_concurrent_jobs]
 page.concatenate(
-    page.figure_html(unified_circle.figure(found), "", f"{link}: unified circle of {' and '.join(spec.jobs)}")
+    page.figure_html(cassini.figure(found), "", f"{link}: unified circle of {' and '.join(spec.jobs)}")
     for spec in shared
     for link, found in affinity.place_jobs("", spec).links.items()
 )

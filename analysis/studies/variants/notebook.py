@@ -27,7 +27,7 @@ from analysis.reading.trial_inputs import with_measured_profiles
 from analysis.render import cables, page
 from analysis.render.link_use import draw_link_use
 from analysis.render.style import variant_colours
-from analysis.reports import about, affinity, unified_circle
+from analysis.reports import about, affinity, cassini
 from analysis.reports.summary import stored_or_new
 from analysis.studies.variants import figures, tables
 from analysis.studies.variants.study import Results, cell_place, groups
@@ -167,7 +167,7 @@ def compatibility(group: str, some: list[figures.ShownCell]) -> page.Html:
     except (CassiniError, StoreError) as error:
         return page.paragraph(f"{error.message}.")
     drawn = [
-        page.figure_html(unified_circle.figure(each), "", f"{link}: circles before and after rotation")
+        page.figure_html(cassini.figure(each), "", f"{link}: circles before and after rotation")
         for link, each in found.links.items()
     ]
     if len(drawn) > 1:

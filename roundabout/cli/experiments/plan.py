@@ -20,8 +20,8 @@ from roundabout.cli.options import (
     Testbeds,
     WhichExperiment,
     chosen_length,
-    collect_overrides,
 )
+from roundabout.cli.overrides import parse_overrides
 from roundabout.plan import Plan, PlannedTrial
 from roundabout.plan.routes import list_routes, record_routes
 from roundabout.runner.disturbance.attempt_choice import MAX_REPEATS
@@ -51,7 +51,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 
     Of several testbeds, the last one's trials are shown, and how long each takes.
     """
-    changed = collect_overrides(fields, only, repetitions)
+    changed = parse_overrides(fields, only, repetitions)
     experiment = load_experiment(name, length=chosen_length(quick=quick, full=full), changes=changed)
     series = choose_series(experiment, testbed, inventory, is_root=True, dilation=dilation)
     for where in series.providers:

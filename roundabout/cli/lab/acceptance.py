@@ -27,10 +27,11 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     waits for the machine's lease.
     """
     # These imports take a second, and only this command needs them.
-    from roundabout.acceptance.acceptance import select_parts  # noqa: PLC0415
-    from roundabout.acceptance.run import AcceptanceRequest, accept  # noqa: PLC0415
+    from roundabout.checks.acceptance.acceptance import PARTS  # noqa: PLC0415
+    from roundabout.checks.acceptance.run import AcceptanceRequest, accept  # noqa: PLC0415
+    from roundabout.checks.check import select_parts  # noqa: PLC0415
 
     accept(
-        AcceptanceRequest(topology, select_parts(only or ()), limits, transport, runs, testbed, inventory),
+        AcceptanceRequest(topology, select_parts(only or (), PARTS), limits, transport, runs, testbed, inventory),
         as_json=as_json,
     )

@@ -47,10 +47,11 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         _list(as_json=as_json)
         return
     # These imports take a second, and only this command needs them.
-    from roundabout.judge.figures import parse_measured_condition, select_scenes  # noqa: PLC0415
-    from roundabout.judge.run import JudgeRequest, judge  # noqa: PLC0415
+    from roundabout.checks.check import select_parts  # noqa: PLC0415
+    from roundabout.checks.judge.figures import SCENES, parse_measured_condition  # noqa: PLC0415
+    from roundabout.checks.judge.run import JudgeRequest, judge  # noqa: PLC0415
 
-    wanted = select_scenes(only or ())
+    wanted = select_parts(only or (), SCENES)
     conditions = [parse_measured_condition(each, wanted) for each in fail_if or ()]
     judge(JudgeRequest(program, wanted, conditions, btf or (), runs), as_json=as_json)
 

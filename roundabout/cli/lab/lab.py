@@ -17,7 +17,7 @@ from rich.text import Text
 from roundabout.cli.options import Dilation, Json, Scale
 from roundabout.core.errors import UsageError
 from roundabout.runner.machine import machine_lease
-from roundabout.runner.machine.leftovers import is_leftover
+from roundabout.runner.machine.process_leftovers import is_leftover
 from roundabout.runner.machine.state import STATE
 from roundabout.spec import load_topology
 from roundabout.terminal.lines import print_notice

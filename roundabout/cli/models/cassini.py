@@ -52,7 +52,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 ) -> None:
     """Search the rotations with which jobs' demands interleave best. Print score, rotations and time-shifts."""
     from analysis.render import screen  # noqa: PLC0415
-    from analysis.reports import unified_circle as circles  # noqa: PLC0415 - `--help` need not wait for it
+    from analysis.reports import cassini as circles  # noqa: PLC0415 - `--help` need not wait for it
 
     check_picture(picture)
     check_capacity(capacity)

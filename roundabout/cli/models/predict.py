@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from roundabout.cli.models.progress import show_part
-from roundabout.cli.options import Jobs, Json, Only, Runs, check_picture, collect_overrides, save_picture
+from roundabout.cli.options import Jobs, Json, Only, Runs, check_picture, save_picture
+from roundabout.cli.overrides import parse_overrides
 from roundabout.core.errors import UsageError
 from roundabout.spec.loader import load_experiment
 from roundabout.store import Run
@@ -46,14 +47,14 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     if identified:
         if picture or beside:
             raise UsageError("found --identified with --picture or --beside, expected it without them")
-        experiment = load_experiment(name, changes=collect_overrides(None, only, None))
+        experiment = load_experiment(name, changes=parse_overrides(None, only, None))
         _predict_identified(experiment, identified, iterations, candidates, jobs, as_json=as_json)
         return
     from analysis.calibration import model_comparison as held, predictions  # noqa: PLC0415
     from analysis.render import screen  # noqa: PLC0415
 
     check_picture(picture)
-    experiment = load_experiment(name, changes=collect_overrides(None, only, None))
+    experiment = load_experiment(name, changes=parse_overrides(None, only, None))
     cells = [cell for cell in experiment.cells if cell.spec.has_concurrent_jobs]
     if not cells:
         raise UsageError(f"{name}: found no trial in which jobs meet, expected one at least")

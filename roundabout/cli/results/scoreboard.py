@@ -13,7 +13,7 @@ from analysis.reports.scoreboard_page import write_page
 from analysis.reports.scoreboard_table import ScoreboardTable, quantity_table
 from roundabout.cli.options import Json, Results, Runs, check_output
 from roundabout.core.errors import RoundaboutError
-from roundabout.runner.machine.journal import raise_together
+from roundabout.runner.machine.undo_journal import raise_together
 from roundabout.terminal.screen import Screen
 
 

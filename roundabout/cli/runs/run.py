@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.table import Table
 
+from roundabout.cli.overrides import parse_overrides
 from roundabout.cli.experiments.experiments import load_checked_experiment
 from roundabout.cli.options import (
     Dilation,
@@ -25,7 +26,6 @@ from roundabout.cli.options import (
     Testbeds,
     WhichExperiment,
     chosen_length,
-    collect_overrides,
 )
 from roundabout.cli.experiments.plan import describe_changes, describe_iterations, describe_jobs
 from roundabout.terminal.lines import format_duration
@@ -62,7 +62,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     experiment runs there alone.
     """
     how_much = chosen_length(quick=quick, full=full)
-    experiment = load_checked_experiment(name, how_much, collect_overrides(fields, only, repetitions))
+    experiment = load_checked_experiment(name, how_much, parse_overrides(fields, only, repetitions))
     series = choose_series(
         experiment, testbed, inventory, executor=executor, scale=scale, dilation=dilation, jobs=jobs
     )

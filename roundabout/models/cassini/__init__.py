@@ -9,7 +9,7 @@ from roundabout.models.cassini.affinity_graph import find_loop, link_bundles, pi
 from roundabout.models.cassini.circles import Arc, Circle, UnifiedCircle, circle_of, unify
 from roundabout.models.cassini.errors import CassiniError, LoopError
 from roundabout.models.cassini.joint_rotations import JointRotations, rotate_jointly
-from roundabout.models.cassini.placements import Candidate, PlacementRanking, ScoredCandidate, rank_placements
+from roundabout.models.cassini.placement_ranking import Candidate, PlacementRanking, ScoredCandidate, rank_placements
 from roundabout.models.cassini.rotations import Rotations, SharedLink, rotate, rotate_bundle
 from roundabout.models.cassini.timetables import (
     best_rotations,

@@ -15,8 +15,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from roundabout.models.cassini.placement_ranking import MAX_CANDIDATES
 from roundabout.models.cluster.errors import SchedulingError
-from roundabout.models.cluster.state import MAX_CANDIDATES, Placement, Placements, State
+from roundabout.models.cluster.state import Placement, Placements, State
 from roundabout.spec.routing import FIRST_PORT
 from roundabout.spec.topology import Topology
 

@@ -18,7 +18,7 @@ from roundabout.models.fluid.cross_traffic import capacities
 from roundabout.models.fluid.engine import Engine
 from roundabout.models.fluid.jobs import fluid_job
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
-from roundabout.spec.experiment import ResolvedJob
+from roundabout.spec.job import ResolvedJob
 from roundabout.spec.topology import Topology
 
 SAME = SAME_S = 1e-9

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
 
+from roundabout.models.cassini.placement_ranking import MAX_CANDIDATES
 from roundabout.spec.profile import Profile
 from roundabout.spec.topology import Topology
 
 Placement = tuple[str, ...]
 """The host of each worker, by rank; a host with several workers occurs several times. Each worker has one GPU."""
-
-MAX_CANDIDATES = 10
-"""Largest number of candidate placements (the interleaving thesis, section 4.5.1)."""
 
 Placements = Mapping[str, Placement]
 """The placement of each job by name; jobs without a placement wait."""

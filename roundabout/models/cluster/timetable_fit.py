@@ -109,8 +109,8 @@ def _phases(circles: Mapping[int, Circle]) -> Iterator[ComputePhase | SendPhase]
             for place, gbps in demands
             if gbps
         )
-        parties = (Barrier((0,), tuple(range(len(streams)))),)
-        yield SendPhase(streams, end_ms - begin_ms, parties) if streams else ComputePhase(end_ms - begin_ms)
+        barriers = (Barrier((0,), tuple(range(len(streams)))),)
+        yield SendPhase(streams, end_ms - begin_ms, barriers) if streams else ComputePhase(end_ms - begin_ms)
 
 
 def _link_edge(place: int) -> Direction:

@@ -3,8 +3,7 @@
 
 Links are shared max-min fairly at every instant, exactly and event-driven, with two exceptions. Beside flows of cross
 traffic the residual capacity changes in steps, and weights that grow, as MLTCP's (mltcp.py), are integrated
-numerically. DCQCN has a mean-field model in time steps (dcqcn.py, mean_field_dcqcn.py). model.py is the reference
-model; engine.py computes the same for many hosts and jobs.
+numerically (engine.py). DCQCN has a mean-field model in time steps (dcqcn.py, mean_field_dcqcn.py).
 """
 
 from roundabout.models.fluid.cross_traffic import (
@@ -14,10 +13,9 @@ from roundabout.models.fluid.cross_traffic import (
     residual_of_loads,
     residual_of_schedules,
 )
-from roundabout.models.fluid.engine import Engine
+from roundabout.models.fluid.engine import ITERATIONS, Engine, iteration_times
 from roundabout.models.fluid.jobs import FluidJob, fluid_jobs
 from roundabout.models.fluid.limits import Limits, best_offsets, fluid_limits, steady_means_ms
-from roundabout.models.fluid.model import ITERATIONS, Simulation, iteration_times
 from roundabout.models.fluid.residual_capacity import Floats, ResidualCapacity
 from roundabout.models.fluid.timetable_stretch import stretch_timetables
 from roundabout.models.native_engine import EngineError
@@ -34,7 +32,6 @@ __all__ = [
     "Limits",
     "ResidualCapacity",
     "Schedule",
-    "Simulation",
     "best_offsets",
     "capacities",
     "fluid_jobs",

@@ -37,9 +37,10 @@ CNP.
 
 @dataclass(frozen=True)
 class Reaction:
-    """Parameters of reaction points, as arrays of one shape, with the names and meanings in transports/dcqcn/dcqcn.h.
+    """Parameters of reaction points, as arrays of one shape.
 
-    Rates are in bytes/us. With a `byte_counter_bytes` of 0 there is no byte counter, and its stage is the timer's.
+    Names and meanings are those of transports/dcqcn/dcqcn_params.h. Rates are in bytes/us. With a `byte_counter_bytes`
+    of 0 there is no byte counter, and its stage is the timer's.
     """
 
     T_us: Array

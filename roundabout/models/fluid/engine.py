@@ -1,43 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The flow-level engine for many hosts and jobs. It has the events of model.py, but computes only affected streams.
+"""The flow-level engine: iteration times of jobs whose flows get weighted max-min shares, by strict priority.
 
-The engine is written in C++ (roundabout/models/fluid/native); docs/explanation/flow-level-engine.md says which streams
-affect each other, and why the result is exact.
+A link's two directions are separate. In a phase of B bytes that takes A ms alone, data appear at the rate B / A. Data
+that cannot leave at once wait, and leave as fast as the stream's max-min share allows. The pattern determines when a
+worker ends a phase (jobs.py); the worker then enters the next phase. Rates are constant between events, so the solution
+is exact: it has no time step, no packets, no control loop and no jitter.
+
+The engine is written in C++ (roundabout/models/fluid/native), and computes only streams that an event affects;
+docs/explanation/flow-level-engine.md explains which these are.
 """
 
-import ctypes
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from ctypes import POINTER, c_double, c_int64, c_size_t, c_void_p
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
+from cffi import FFI
 
-from roundabout.models.fluid.jobs import EQUAL_MS, ComputePhase, FluidJob, merge_workers
+from roundabout.models.fluid.jobs import EQUAL_MS, ComputePhase, FluidJob, SendPhase, merge_workers
 from roundabout.models.fluid.residual_capacity import Floats, ResidualCapacity
-from roundabout.models.native_engine import EngineError, load_engine
+from roundabout.models.native_engine import EngineError, open_library, read_header
 from roundabout.spec.topology import Direction
 
 LIBRARY = "build/lib/libfluid.so"
+
+ITERATIONS = 40
+"""Default number of iterations that each job completes at least; the second half counts as the steady state."""
 
 INSTANTS = 100_000
 """Number of instants after which the engine returns to Python, so that it can be interrupted: some tenths of a second.
 """
 
-DOUBLES, INT64S, SIZES = POINTER(c_double), POINTER(c_int64), POINTER(c_size_t)
-FUNCTIONS = {
-    "engine": (c_void_p, (DOUBLES, SIZES, c_size_t, c_double, c_double, c_double)),
-    "free": (None, (c_void_p,)),
-    "add": (c_size_t, (c_void_p, INT64S, DOUBLES)),
-    "stop": (None, (c_void_p, c_size_t)),
-    "run": (c_size_t, (c_void_p, c_double, INT64S, SIZES)),
-    "now": (c_double, (c_void_p,)),
-    "completed": (c_int64, (c_void_p, c_size_t)),
-    "iterations": (None, (c_void_p, c_size_t, DOUBLES)),
-    "carried": (c_size_t, (c_void_p, c_size_t, DOUBLES)),
-}
-"""Result and argument types of the library's functions (native/c_api.cpp)."""
+NO_END = 2**63 - 1
+"""Number of iterations of a job that does not end after any."""
 
 
 class Engine:
@@ -51,17 +48,20 @@ class Engine:
     """
 
     def __init__(self, left: ResidualCapacity, *, congested: float = 1.0, sample_ms: float | None = None) -> None:
-        self._library = _library(LIBRARY)
+        declarations, self._library = _open(LIBRARY)
+        self._new, self._from_buffer, self._null = declarations.new, declarations.from_buffer, declarations.NULL
         self._edges = {edge: place for place, edge in enumerate(left.bytes_per_ms)}
         self._sampled = sample_ms is not None
         self._jobs: dict[str, FluidJob] = {}
         self._places: dict[str, int] = {}
         rates = [np.asarray(each, float) for each in left.bytes_per_ms.values()]
-        figures = (c_size_t * len(rates))(*map(len, rates))
-        together = np.concatenate([np.empty(0), *rates])
-        engine = self._library.fluid_engine
-        self._engine = c_void_p(
-            engine(_doubles(together), figures, len(rates), left.step_ms, congested, sample_ms or 0.0)
+        self._engine = self._library.fluid_create(
+            self._from_buffer("double[]", np.concatenate([np.empty(0), *rates])),
+            self._new("size_t[]", list(map(len, rates))),
+            len(rates),
+            left.step_ms,
+            congested,
+            sample_ms or 0.0,
         )
 
     def __del__(self) -> None:
@@ -71,7 +71,7 @@ class Engine:
     @property
     def now_ms(self) -> float:
         """Return the present simulated time, ms."""
-        return float(self._library.fluid_now(self._engine))
+        return float(self._library.fluid_now_ms(self._engine))
 
     def add(self, name: str, job: FluidJob) -> None:
         """Add a job that begins at its `start_ms`.
@@ -88,12 +88,31 @@ class Engine:
             raise EngineError(
                 f"job {name}: found a stream from {' to '.join(unknown[0])}, expected links that there are"
             )
-        whole, fractions = (
-            np.array([*_whole(merge_workers(job), self._edges)]),
-            np.array([*_fractions(merge_workers(job))], float),
-        )
-        self._places[name] = self._library.fluid_add(self._engine, whole.ctypes.data_as(INT64S), _doubles(fractions))
+        self._places[name] = self._add(merge_workers(job))
         self._jobs[name] = job
+
+    def _add(self, job: FluidJob) -> int:
+        phases = [_phase_fields(phase) for phase in job.phases]
+        sends = [phase for phase in job.phases if isinstance(phase, SendPhase)]
+        barriers = [barrier for phase in sends for barrier in phase.barriers]
+        streams = [
+            (each.sender, each.receiver, -1 if each.passes_on is None else each.passes_on, len(each.path), each.size)
+            for each in job.streams
+        ]
+        return int(
+            self._library.fluid_add(
+                self._engine,
+                self._new("struct fluid_job *", _job_fields(job)),
+                self._new("double[]", job.stretches),
+                len(job.stretches),
+                self._new("struct fluid_phase[]", phases),
+                len(phases),
+                self._new("struct fluid_stream[]", streams),
+                self._new("struct fluid_barrier[]", [(len(each.workers), len(each.awaits)) for each in barriers]),
+                self._new("int32_t[]", [self._edges[edge] for each in job.streams for edge in each.path]),
+                self._new("int32_t[]", [place for each in barriers for place in (*each.workers, *each.awaits)]),
+            )
+        )
 
     def stop(self, name: str) -> None:
         """End a job now; its incomplete iteration does not count."""
@@ -102,12 +121,12 @@ class Engine:
     def run(self, until_ms: float) -> tuple[str, ...]:
         """Advance to `until_ms`, or to the first earlier end or departure of jobs, and return these jobs' names."""
         names = list(self._jobs)
-        ended = (c_size_t * len(names))()
+        ended = self._new("size_t[]", len(names))
         while True:
-            instants = c_int64(INSTANTS)
+            instants = self._new("int64_t *", INSTANTS)
             count = self._library.fluid_run(self._engine, until_ms, instants, ended)
-            if count or instants.value:
-                return tuple(names[place] for place in ended[:count])
+            if count or instants[0]:
+                return tuple(names[place] for place in ended[0:count])
 
     def completed(self, name: str) -> int:
         """Return the number of iterations that all of the job's workers have completed."""
@@ -120,7 +139,8 @@ class Engine:
         """
         job, count = self._jobs[name], self.completed(name)
         times = np.empty((merge_workers(job).workers, count, 4))
-        self._library.fluid_iterations(self._engine, self._places[name], _doubles(times))
+        into = self._from_buffer("struct fluid_iteration[]", times)
+        self._library.fluid_iterations(self._engine, self._places[name], into)
         found = np.zeros((job.workers, count, 6))
         found[:, :, :4] = times
         for stream in job.streams:
@@ -139,26 +159,35 @@ class Engine:
         return {edge: self._carried(place) for edge, place in self._edges.items()}
 
     def _carried(self, place: int) -> Floats:
-        found = np.empty(self._library.fluid_carried(self._engine, place, None))
-        self._library.fluid_carried(self._engine, place, _doubles(found))
+        found = np.empty(self._library.fluid_carried(self._engine, place, self._null))
+        self._library.fluid_carried(self._engine, place, self._from_buffer("double[]", found))
         return found
 
 
-def steady_iteration_times(
-    jobs: Sequence[FluidJob], capacity: Mapping[Direction, float], iterations: int
+def iteration_times(
+    jobs: Sequence[FluidJob],
+    capacity: Mapping[Direction, float],
+    iterations: int = ITERATIONS,
+    congested: float = 1.0,
 ) -> list[list[float]]:
-    """Return what `model.iteration_times` returns, many times as fast."""
-    return EndlessJobs(jobs, capacity).iteration_times(iterations)
+    """Return the times, ms, of every job's iterations until each job has completed `iterations`.
+
+    Faster jobs continue meanwhile, so lists can be longer than `iterations`; ends of jobs are ignored. An iteration
+    lasts as long as its slowest worker's. A share `congested` below 1 models congestion control that leaves capacity
+    unused while several streams need more.
+    """
+    return EndlessJobs(jobs, capacity, congested).iteration_times(iterations)
 
 
 class EndlessJobs:
     """Jobs that all run forever, simulated as far as their iterations are requested."""
 
-    def __init__(self, jobs: Sequence[FluidJob], capacity: Mapping[Direction, float]) -> None:
+    def __init__(self, jobs: Sequence[FluidJob], capacity: Mapping[Direction, float], congested: float = 1.0) -> None:
         endless = [replace(job, iterations=None, departs_ms=None) for job in jobs]
         self._jobs = {str(place): job for place, job in enumerate(endless)}
         self._engine = Engine(
-            ResidualCapacity.constant({edge: capacity[edge] for job in endless for edge in job.edges})
+            ResidualCapacity.constant({edge: capacity[edge] for job in endless for edge in job.edges}),
+            congested=congested,
         )
         for name, job in self._jobs.items():
             self._engine.add(name, job)
@@ -182,41 +211,35 @@ def _durations(spans: Floats, until_ms: float) -> list[float]:
 
 
 @cache
-def _library(path: str) -> ctypes.CDLL:
-    return load_engine("fluid", path, FUNCTIONS)
+def _open(library: str) -> tuple[FFI, Any]:
+    """Return the declarations of the engine's C API, and its library."""
+    declarations = read_header("fluid")
+    return declarations, open_library("fluid", library, declarations)
 
 
-def _doubles(array: Floats) -> "ctypes._Pointer[c_double]":
-    return array.ctypes.data_as(DOUBLES)
-
-
-def _whole(job: FluidJob, edges: Mapping[Direction, int]) -> Iterator[int]:
-    """Yield the whole numbers of a job, in the order in which native/c_api.cpp reads them."""
-    yield from (job.workers, job.priority, -1 if job.iterations is None else job.iterations)
-    yield from (job.factor is not None, job.timetable is not None, len(job.stretches), len(job.phases))
-    for phase in job.phases:
-        streams, parties = ((), ()) if isinstance(phase, ComputePhase) else (phase.streams, phase.parties)
-        yield from (not isinstance(phase, ComputePhase), len(streams))
-        for stream in streams:
-            yield from (stream.sender, stream.receiver, -1 if stream.passes_on is None else stream.passes_on)
-            yield from (len(stream.path), *(edges[edge] for edge in stream.path))
-        yield len(parties)
-        for party in parties:
-            yield from (len(party.workers), *party.workers, len(party.awaits), *party.awaits)
-
-
-def _fractions(job: FluidJob) -> Iterator[float]:
-    """Yield the other numbers of a job."""
-    yield from (job.weight, job.start_ms, math.inf if job.departs_ms is None else job.departs_ms)
+def _job_fields(job: FluidJob) -> dict[str, Any]:
+    """Return the fields of fluid_job."""
+    fields: dict[str, Any] = {
+        "workers": job.workers,
+        "priority": job.priority,
+        "iterations": NO_END if job.iterations is None else job.iterations,
+        "weight": job.weight,
+        "start_ms": job.start_ms,
+        "departs_ms": math.inf if job.departs_ms is None else job.departs_ms,
+    }
     if job.factor:
-        yield from job.factor.coefficients
+        fields |= {"has_factor": True, "factor": job.factor.coefficients}
     if job.timetable:
         each = job.timetable
-        yield from (each.shift_ms, each.period_ms, each.threshold_ms, each.late_ms)
-    yield from job.stretches
-    for phase in job.phases:
-        if isinstance(phase, ComputePhase):
-            yield phase.ms
-        else:
-            yield phase.alone_ms
-            yield from (stream.size for stream in phase.streams)
+        fields |= {
+            "has_timetable": True,
+            "timetable": (each.shift_ms, each.period_ms, each.threshold_ms, each.late_ms),
+        }
+    return fields
+
+
+def _phase_fields(phase: ComputePhase | SendPhase) -> tuple[float, int, int, int]:
+    """Return the fields of fluid_phase."""
+    if isinstance(phase, ComputePhase):
+        return phase.ms, 0, 0, 0
+    return phase.alone_ms, 1, len(phase.streams), len(phase.barriers)

@@ -9,7 +9,7 @@ from roundabout.core.disjoint_sets import DisjointSets
 from roundabout.models.fluid.mltcp import Factor, factor_of
 from roundabout.spec import TrialSpec
 from roundabout.spec.cassini import Timetable
-from roundabout.spec.experiment import ResolvedJob
+from roundabout.spec.job import ResolvedJob
 from roundabout.spec.patterns import Transfer, find_feeders, flow_bytes
 from roundabout.spec.topology import Direction, Topology
 
@@ -56,7 +56,7 @@ class SendPhase:
 
     streams: tuple[Stream, ...]
     alone_ms: float
-    parties: tuple[Barrier, ...]
+    barriers: tuple[Barrier, ...]
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def merge_workers(job: FluidJob) -> FluidJob:
     The merged job gives the same times and is computed faster.
     """
     sends = [phase for phase in job.phases if isinstance(phase, SendPhase)]
-    if not all(len(phase.parties) == 1 and len(phase.parties[0].workers) == job.workers for phase in sends):
+    if not all(len(phase.barriers) == 1 and len(phase.barriers[0].workers) == job.workers for phase in sends):
         return job
     phases = tuple(_merge_phase(phase) if isinstance(phase, SendPhase) else phase for phase in job.phases)
     return replace(job, workers=1, phases=phases)
@@ -115,7 +115,7 @@ def merge_workers(job: FluidJob) -> FluidJob:
 
 def _merge_phase(phase: SendPhase) -> SendPhase:
     streams = tuple(replace(stream, sender=0, receiver=0) for stream in phase.streams)
-    return SendPhase(streams, phase.alone_ms, (Barrier((0,), phase.parties[0].awaits),))
+    return SendPhase(streams, phase.alone_ms, (Barrier((0,), phase.barriers[0].awaits),))
 
 
 def fluid_jobs(spec: TrialSpec) -> dict[str, FluidJob]:
@@ -183,8 +183,10 @@ def _make_phase(transfers: Sequence[Transfer], paths: Sequence[Sequence[Path]], 
         for each, fed, own in zip(transfers, find_feeders(transfers), paths, strict=True)
         for number, path in enumerate(own)
     )
-    parties = (*_all_reduce_barriers(transfers), *_other_barriers(transfers))
-    return SendPhase(streams, alone_ms, parties if flows == 1 else tuple(_await_flows(each, flows) for each in parties))
+    barriers = (*_all_reduce_barriers(transfers), *_other_barriers(transfers))
+    return SendPhase(
+        streams, alone_ms, barriers if flows == 1 else tuple(_await_flows(each, flows) for each in barriers)
+    )
 
 
 def _await_flows(barrier: Barrier, flows: int) -> Barrier:

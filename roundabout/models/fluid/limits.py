@@ -14,9 +14,8 @@ import numpy as np
 
 from roundabout.models.fluid.contention import contended_groups
 from roundabout.models.fluid.cross_traffic import residual_of_loads
-from roundabout.models.fluid.engine import EndlessJobs, steady_iteration_times
+from roundabout.models.fluid.engine import ITERATIONS, EndlessJobs, iteration_times
 from roundabout.models.fluid.jobs import ComputePhase, FluidJob, SendPhase, fluid_jobs
-from roundabout.models.fluid.model import ITERATIONS
 from roundabout.spec import TrialSpec
 from roundabout.spec.topology import Direction
 
@@ -96,7 +95,7 @@ def steady_means_ms(
     jobs: Sequence[FluidJob], capacity: Mapping[Direction, float], iterations: int
 ) -> tuple[float, ...]:
     """Return the mean of every job's iteration times, ms, over the second half of at least `iterations`."""
-    return tuple(map(_is_steady_mean, steady_iteration_times(jobs, capacity, iterations)))
+    return tuple(map(_is_steady_mean, iteration_times(jobs, capacity, iterations)))
 
 
 def best_offsets(

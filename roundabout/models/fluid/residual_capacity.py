@@ -4,7 +4,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -28,16 +27,6 @@ class ResidualCapacity:
     def constant(cls, capacity: Mapping[Direction, float]) -> "ResidualCapacity":
         """Return a residual capacity that is constant over time."""
         return cls({edge: np.array([rate]) for edge, rate in capacity.items()})
-
-    def at(self, ms: float) -> tuple[dict[Direction, float], float]:
-        """Return the capacity of each direction at an instant, and the time, ms, until which it holds."""
-        step = min(int(ms / self.step_ms + 1e-9), self._last)
-        until = (step + 1) * self.step_ms if step < self._last else math.inf
-        return {edge: float(rates[min(step, len(rates) - 1)]) for edge, rates in self.bytes_per_ms.items()}, until
-
-    @cached_property
-    def _last(self) -> int:
-        return max(map(len, self.bytes_per_ms.values())) - 1
 
     def bytes_until(self, ms: Floats, edge: Direction) -> Floats:
         """Return the bytes that a direction can carry for jobs from 0 until each of these instants."""

@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from roundabout.models.fluid.cross_traffic import residual_of_loads
+from roundabout.models.fluid.engine import ITERATIONS, iteration_times
 from roundabout.models.fluid.jobs import fluid_jobs
-from roundabout.models.fluid.model import ITERATIONS, iteration_times
 from roundabout.spec import TrialSpec
 from roundabout.spec.cassini import Timetable
 

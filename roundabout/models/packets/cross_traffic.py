@@ -10,11 +10,11 @@ import numpy.typing as npt
 from roundabout.models.packets.engine import Engine
 from roundabout.models.packets.hardware_defaults import TcpHosts
 from roundabout.models.packets.network import BYTES_PER_S_OF_GBPS, Ports
-from roundabout.models.packets.structures import FLOW, PS_PER_MS, ReactionPlan, StreamPlan, TrafficResult
+from roundabout.models.packets.structures import FLOW, PS_PER_MS, Structure, make_structure
 from roundabout.models.packets.tcp import NAMES, connection_plan, tcp_settings
 from roundabout.models.packets.transports import reaction_plan, transport_values
 from roundabout.spec import TrialSpec
-from roundabout.spec.experiment import CrossTraffic
+from roundabout.spec.cross_traffic import CrossTraffic
 from roundabout.spec.routing import Flow
 
 IPERF_WRITE_BYTES = 128 * 1024
@@ -25,13 +25,13 @@ IPERF_WRITE_BYTES = 128 * 1024
 class Streams:
     """Streams of one cross traffic, which share its load evenly.
 
-    While less than `least_share` of the load arrives, counted after `probe_ms` and then each `step_ms`, all streams end
+    While less than `min_share` of the load arrives, counted after `probe_ms` and then each `step_ms`, all streams end
     and one more is begun, up to `most`.
     """
 
     number: int
     most: int
-    least_share: float
+    min_share: float
     step_ms: float
     probe_ms: float
 
@@ -40,13 +40,13 @@ class Streams:
 class Load:
     """The flows of one cross traffic, an array of FLOW in the order of starts, or its streams.
 
-    Flows have a pool of at most `most_connections` connections for each receiver and class, in this order. `ends_ms` is
+    Flows have a pool of at most `max_connections` connections for each receiver and class, in this order. `ends_ms` is
     the end of the flows that are known, after the start of jobs.
     """
 
     flows: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, FLOW))
     classes: int = 1
-    most_connections: int = 1
+    max_connections: int = 1
     ends_ms: float = np.inf
     streams: Streams | None = None
 
@@ -74,7 +74,7 @@ class PlayedTraffic:
     start_ms: npt.NDArray[np.float64]
     end_ms: npt.NDArray[np.float64]
     delivered_bytes: int
-    result: TrafficResult
+    result: Structure
 
 
 @dataclass(frozen=True)
@@ -99,14 +99,14 @@ class AddedTraffic:
         routes = ports.route(flow), ports.route(flow.turned)
         rate_gbps = next(link.payload_rate_gbps for link in topology.links if sender in link.ends)
         values = transport_values(transport, rate_gbps)
-        plan: ReactionPlan | None = None
+        plan: Structure | None = None
         if transport.name in NAMES:
             pair = self.engine.add_connection(*routes, hosts, connection_plan(settings, transport, values))
         else:
             plan = reaction_plan(values)
             pair = self.engine.add_pair(*routes, hosts, plan)
         is_fresh = self.traffic.connections == "fresh" and self.load.streams is None
-        self.engine.add_pool(self.number, pair, self.load.most_connections, is_fresh=is_fresh, plan=plan)
+        self.engine.add_pool(self.number, pair, self.load.max_connections, is_fresh=is_fresh, plan=plan)
 
     def read(self, lead_ms: float, before: int, last_ms: float) -> PlayedTraffic:
         """Return its outcome until now. `before` is what receivers had at the start of jobs."""
@@ -115,7 +115,8 @@ class AddedTraffic:
         if self.load.streams is None:
             records = self.engine.flow_records(self.number)
             start_ms, end_ms = (
-                np.where(records[name] >= 0, records[name] / PS_PER_MS - lead_ms, np.nan) for name in ("start", "end")
+                np.where(records[name] >= 0, records[name] / PS_PER_MS - lead_ms, np.nan)
+                for name in ("start_ps", "end_ps")
             )
         return PlayedTraffic(last_ms, start_ms, end_ms, result.delivered - before, result)
 
@@ -138,12 +139,13 @@ def add_cross_traffic(
     return found
 
 
-def _stream_plan(traffic: CrossTraffic, streams: Streams) -> StreamPlan:
-    return StreamPlan(
+def _stream_plan(traffic: CrossTraffic, streams: Streams) -> Structure:
+    return make_structure(
+        "stream_plan",
         bytes_per_s=traffic.load_gbps * BYTES_PER_S_OF_GBPS,
-        least_share=streams.least_share,
+        min_share=streams.min_share,
         streams=streams.number,
-        most_streams=streams.most,
+        max_streams=streams.most,
         write_bytes=IPERF_WRITE_BYTES,
         step_ps=round(streams.step_ms * PS_PER_MS),
         probe_ps=round(streams.probe_ms * PS_PER_MS),

@@ -5,37 +5,23 @@ It is written in C++ (roundabout/models/packets/native). DCQCN and MLTCP are the
 docs/explanation/packet-level-model.md says what it models.
 """
 
-import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from ctypes import POINTER, byref, c_double, c_int, c_int64, c_size_t, c_uint32, c_void_p
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from roundabout.models.native_engine import EngineError, Functions, load_engine
+from roundabout.models.native_engine import EngineError, open_library, record_type
 from roundabout.models.packets.structures import (
-    BUFFER_COLUMNS,
+    DECLARATIONS,
     FLOW,
     FLOW_RECORD,
-    HOST_COLUMNS,
     NEVER,
-    PORT_COLUMNS,
     PS_PER_MS,
-    QUEUE_COLUMNS,
     RECORD,
-    BufferPlan,
-    ConnectionResult,
-    JobNumbers,
-    MltcpPlan,
-    NicPlan,
-    PairResult,
-    PortPlan,
-    ReactionPlan,
-    StreamPlan,
-    TcpPlan,
-    TrafficResult,
+    Structure,
 )
 
 LIBRARY = "build/lib/libpackets.so"
@@ -43,53 +29,12 @@ LIBRARY = "build/lib/libpackets.so"
 EVENTS = 2_000_000
 """After how many the engine comes back to Python, so that it can be interrupted: about 0.1 s."""
 
+PORT_COLUMNS, HOST_COLUMNS, QUEUE_COLUMNS, BUFFER_COLUMNS = (
+    record_type(DECLARATIONS, f"{part}_sample").names or () for part in ("port", "host", "queue", "buffer")
+)
+
 Integers = npt.NDArray[np.int64]
 StopCheck = Callable[[], bool]
-U32S, I64S, DOUBLES = POINTER(c_uint32), POINTER(c_int64), POINTER(c_double)
-FUNCTIONS: Functions = {
-    "engine": (c_void_p, (POINTER(NicPlan), POINTER(PortPlan), c_size_t, c_size_t, c_int64)),
-    "free": (None, (c_void_p,)),
-    "add_pair": (
-        c_uint32,
-        (c_void_p, U32S, c_size_t, U32S, c_size_t, c_int, c_uint32, c_uint32, POINTER(ReactionPlan)),
-    ),
-    "share_buffer": (None, (c_void_p, POINTER(BufferPlan), U32S, I64S, c_size_t)),
-    "weigh_queues": (None, (c_void_p, c_uint32, I64S, c_size_t)),
-    "use_red": (None, (c_void_p, c_uint32, c_double)),
-    "sample_queues": (None, (c_void_p, c_int)),
-    "add_mltcp_job": (c_uint32, (c_void_p, POINTER(MltcpPlan))),
-    "join": (None, (c_void_p, c_uint32, c_uint32)),
-    "add_connection": (
-        c_uint32,
-        (c_void_p, U32S, c_size_t, U32S, c_size_t, c_int, c_uint32, c_uint32, POINTER(TcpPlan)),
-    ),
-    "add_job": (c_uint32, (c_void_p, POINTER(JobNumbers), DOUBLES, c_size_t)),
-    "add_phase": (None, (c_void_p, c_uint32, c_int64, c_int)),
-    "add_message": (None, (c_void_p, c_uint32, c_uint32, c_uint32, c_uint32, c_int64, c_int64, U32S, c_size_t)),
-    "run": (c_int64, (c_void_p, c_int64, c_int64, c_int)),
-    "running": (c_size_t, (c_void_p,)),
-    "now": (c_int64, (c_void_p,)),
-    "last_end": (c_int64, (c_void_p,)),
-    "paused_since": (c_int64, (c_void_p, c_uint32)),
-    "hops": (c_int64, (c_void_p,)),
-    "pool": (c_size_t, (c_void_p,)),
-    "completed": (c_int64, (c_void_p, c_uint32)),
-    "iterations": (None, (c_void_p, c_uint32, c_uint32, c_size_t, c_void_p)),
-    "sample_count": (c_size_t, (c_void_p,)),
-    "row": (c_size_t, (c_void_p,)),
-    "samples": (None, (c_void_p, c_void_p)),
-    "mark_counters": (c_size_t, (c_void_p, U32S)),
-    "pair_result": (None, (c_void_p, c_uint32, POINTER(PairResult))),
-    "connection_result": (None, (c_void_p, c_uint32, POINTER(ConnectionResult))),
-    "set_lead": (None, (c_void_p, c_int64)),
-    "add_traffic": (c_uint32, (c_void_p,)),
-    "add_pool": (None, (c_void_p, c_uint32, c_uint32, c_int64, c_int, POINTER(ReactionPlan))),
-    "set_flows": (None, (c_void_p, c_uint32, c_void_p, c_size_t)),
-    "set_streams": (None, (c_void_p, c_uint32, POINTER(StreamPlan))),
-    "flow_records": (None, (c_void_p, c_uint32, c_void_p)),
-    "traffic_result": (None, (c_void_p, c_uint32, POINTER(TrafficResult))),
-}
-"""What each returns and takes (native/c_api.cpp, native/cross_traffic/c_api.cpp)."""
 
 
 class StuckError(EngineError):
@@ -141,45 +86,40 @@ class Engine:
         EngineError: it is not built.
     """
 
-    def __init__(self, nic: NicPlan, ports: Sequence[PortPlan], hosts: int, sample_ps: int, lead_ps: int = 0) -> None:
+    def __init__(
+        self, nic: Structure, ports: Sequence[Structure], hosts: int, sample_ps: int, lead_ps: int = 0
+    ) -> None:
         self._library = _library(LIBRARY)
         self._hosts = hosts
         self._is_switch = [port.host < 0 for port in ports]
         self._queues: tuple[int, ...] = ()
         self._workers: list[int] = []
         self._flows: dict[int, int] = {}
-        self._lead_ps = lead_ps
-        plans = (PortPlan * len(ports))(*ports)
-        self._engine = c_void_p(self._library.packets_engine(byref(nic), plans, len(ports), hosts, sample_ps))
-        self._library.packets_set_lead(self._engine, lead_ps)
-
-    def __del__(self) -> None:
-        if hasattr(self, "_engine"):
-            self._library.packets_free(self._engine)
+        plans = DECLARATIONS.new("struct port_plan[]", [port[0] for port in ports])
+        created = self._library.packets_create(nic, plans, len(ports), hosts, sample_ps, lead_ps)
+        self._engine = DECLARATIONS.gc(created, self._library.packets_free)
 
     def add_pair(
-        self, out: Sequence[int], back: Sequence[int], hosts: tuple[int, int], plan: ReactionPlan, priority: int = 0
+        self, out: Sequence[int], back: Sequence[int], hosts: tuple[int, int], plan: Structure, priority: int = 0
     ) -> int:
         """Add a queue pair on a route of ports there and back, from one host to another; within a host both are empty.
 
-        The first port of each route is its host's own.
+        The first port of each route is its host's own. `plan` is a reaction_plan.
         """
-        routes = (c_uint32 * len(out))(*out), (c_uint32 * len(back))(*back)
-        numbers = (routes[0], len(out), routes[1], len(back), priority, *hosts)
-        return int(self._library.packets_add_pair(self._engine, *numbers, byref(plan)))
+        numbers = (out, len(out), back, len(back), priority, *hosts)
+        return int(self._library.packets_add_pair(self._engine, *numbers, plan))
 
-    def share_buffer(self, plan: BufferPlan, headroom_bytes: Mapping[int, int]) -> None:
-        """Let the ports of a switch share a buffer.
+    def share_buffer(self, plan: Structure, headroom_bytes: Mapping[int, int]) -> None:
+        """Let the ports of a switch share a buffer by a buffer_plan.
 
         `headroom_bytes` has, by port, what is reserved for each priority of the link that ends there.
         """
-        ports = (c_uint32 * len(headroom_bytes))(*headroom_bytes)
-        headroom = (c_int64 * len(headroom_bytes))(*headroom_bytes.values())
-        self._library.packets_share_buffer(self._engine, byref(plan), ports, headroom, len(headroom_bytes))
+        ports, headroom = list(headroom_bytes), list(headroom_bytes.values())
+        self._library.packets_share_buffer(self._engine, plan, ports, headroom, len(ports))
 
-    def weigh_queues(self, port: int, quanta: Sequence[int]) -> None:
-        """Serve the lowest queues of a switch's port by deficit round robin, with a quantum of bytes for each."""
-        self._library.packets_weigh_queues(self._engine, port, (c_int64 * len(quanta))(*quanta), len(quanta))
+    def weigh_queues(self, port: int, quanta_bytes: Sequence[int]) -> None:
+        """Serve the lowest queues of a switch's port by deficit round robin, with a quantum for each."""
+        self._library.packets_weigh_queues(self._engine, port, quanta_bytes, len(quanta_bytes))
 
     def use_red(self, port: int, weight: float) -> None:
         """Let a switch's port signal by RED between its thresholds, with the weight of a packet in the average."""
@@ -190,40 +130,35 @@ class Engine:
         self._queues = tuple(sorted(queues))
         self._library.packets_sample_queues(self._engine, sum(1 << queue for queue in self._queues))
 
-    def add_mltcp_job(self, plan: MltcpPlan) -> int:
-        """Add a job of MLTCP, whose queue pairs count the bytes of its iterations together."""
-        return int(self._library.packets_add_mltcp_job(self._engine, byref(plan)))
+    def add_mltcp_job(self, plan: Structure) -> int:
+        """Add a job of MLTCP by an mltcp_plan. Its queue pairs count the bytes of its iterations together."""
+        return int(self._library.packets_add_mltcp_job(self._engine, plan))
 
     def join(self, pair: int, mltcp_job: int) -> None:
         """Make a queue pair or a connection one of a job of MLTCP."""
         self._library.packets_join(self._engine, pair, mltcp_job)
 
     def add_connection(
-        self, out: Sequence[int], back: Sequence[int], hosts: tuple[int, int], plan: TcpPlan, priority: int = 0
+        self, out: Sequence[int], back: Sequence[int], hosts: tuple[int, int], plan: Structure, priority: int = 0
     ) -> int:
-        """Add a TCP connection as `add_pair` adds a queue pair; its number is that of the pair with its bytes."""
-        routes = (c_uint32 * len(out))(*out), (c_uint32 * len(back))(*back)
-        numbers = (routes[0], len(out), routes[1], len(back), priority, *hosts)
-        return int(self._library.packets_add_connection(self._engine, *numbers, byref(plan)))
+        """Add a TCP connection by a tcp_plan, as `add_pair` adds a queue pair. It has the number of a queue pair."""
+        numbers = (out, len(out), back, len(back), priority, *hosts)
+        return int(self._library.packets_add_connection(self._engine, *numbers, plan))
 
-    def add_job(self, numbers: JobNumbers, stretches: Sequence[float] = (1.0,)) -> int:
-        """Add a job without phases. Computing times of iteration i are multiplied by `stretches[i]`, cyclically."""
-        factors = (c_double * len(stretches))(*stretches)
-        self._workers.append(numbers.workers)
-        later = JobNumbers.from_buffer_copy(numbers)
-        later.begins += self._lead_ps
-        later.shift += self._lead_ps
-        if numbers.departs >= 0:
-            later.departs += self._lead_ps
-        return int(self._library.packets_add_job(self._engine, byref(later), factors, len(stretches)))
+    def add_job(self, plan: Structure, stretches: Sequence[float] = (1.0,)) -> int:
+        """Add a job without phases by a job_plan.
+
+        Computing times of iteration i are multiplied by `stretches[i]`, cyclically.
+        """
+        self._workers.append(plan.workers)
+        return int(self._library.packets_add_job(self._engine, plan, stretches, len(stretches)))
 
     def add_phase(self, job: int, length_ps: int, messages: Sequence[Message] = ()) -> None:
         """Add the next phase of a job: computing, or sending messages whose bytes come into being over `length_ps`."""
         self._library.packets_add_phase(self._engine, job, length_ps, bool(messages))
         for each in messages:
             ends = (each.pair, each.sender, each.receiver)
-            feeders = (c_uint32 * len(each.feeders))(*each.feeders)
-            numbers = (each.bytes, each.lead, feeders, len(each.feeders))
+            numbers = (each.bytes, each.lead, each.feeders, len(each.feeders))
             self._library.packets_add_message(self._engine, job, *ends, *numbers)
 
     def run(self, until_ps: int = NEVER, *, while_jobs: bool = True, is_stopped: StopCheck = lambda: False) -> None:
@@ -243,18 +178,18 @@ class Engine:
 
     def paused_since_ps(self, port: int) -> int | None:
         """Return the instant since which a queue of the port is paused by PFC, or None if none is paused."""
-        found = int(self._library.packets_paused_since(self._engine, port))
+        found = int(self._library.packets_paused_since_ps(self._engine, port))
         return None if found < 0 else found
 
     @property
     def now_ps(self) -> int:
         """Return the instant of the last event."""
-        return int(self._library.packets_now(self._engine))
+        return int(self._library.packets_now_ps(self._engine))
 
     @property
     def last_end_ps(self) -> int:
         """Return the instant at which the last job ended."""
-        return int(self._library.packets_last_end(self._engine))
+        return int(self._library.packets_last_end_ps(self._engine))
 
     @property
     def packet_hops(self) -> int:
@@ -262,7 +197,7 @@ class Engine:
         return int(self._library.packets_hops(self._engine))
 
     @property
-    def most_packets(self) -> int:
+    def max_packets(self) -> int:
         """Return the largest number of packets that were in the network at once."""
         return int(self._library.packets_pool(self._engine))
 
@@ -275,9 +210,7 @@ class Engine:
         count = self.completed(job)
         found = np.zeros((self._workers[job], count), RECORD)
         for rank, each in enumerate(found):
-            self._library.packets_iterations(self._engine, job, rank, count, each.ctypes.data)
-        for column in ("start", "compute_end", "end"):
-            found[column] -= self._lead_ps
+            self._library.packets_iterations(self._engine, job, rank, count, _buffer("iteration_record", each))
         return found
 
     def add_traffic(self) -> int:
@@ -285,44 +218,56 @@ class Engine:
         return int(self._library.packets_add_traffic(self._engine))
 
     def add_pool(
-        self, traffic: int, pair: int, most_connections: int, *, is_fresh: bool, plan: ReactionPlan | None = None
+        self, traffic: int, pair: int, max_connections: int, *, is_fresh: bool, plan: Structure | None = None
     ) -> None:
         """Add the next pool of connections of a cross traffic, the first of which is `pair`.
 
         A flow takes the connection that was used last, a new one like `pair` if all are busy, or waits for one. With
         `is_fresh`, each flow begins on a connection without history, after a round trip over an empty network. `plan`
-        is that of the pair, or None for TCP.
+        is the reaction_plan of the pair, or None for TCP.
         """
-        where = None if plan is None else byref(plan)
-        self._library.packets_add_pool(self._engine, traffic, pair, most_connections, is_fresh, where)
+        own = DECLARATIONS.NULL if plan is None else plan
+        self._library.packets_add_pool(self._engine, traffic, pair, max_connections, is_fresh, own)
 
     def set_flows(self, traffic: int, flows: npt.NDArray[np.void]) -> None:
         """Set the flows of a cross traffic, an array of FLOW in the order of their starts."""
         flows = np.ascontiguousarray(flows, FLOW)
         self._flows[traffic] = len(flows)
-        self._library.packets_set_flows(self._engine, traffic, flows.ctypes.data, len(flows))
+        self._library.packets_set_flows(self._engine, traffic, _buffer("flow_plan", flows), len(flows))
 
-    def set_streams(self, traffic: int, plan: StreamPlan) -> None:
-        """Let a cross traffic send streams over its first pool."""
-        self._library.packets_set_streams(self._engine, traffic, byref(plan))
+    def set_streams(self, traffic: int, plan: Structure) -> None:
+        """Let a cross traffic send streams over its first pool by a stream_plan."""
+        self._library.packets_set_streams(self._engine, traffic, plan)
 
     def flow_records(self, traffic: int) -> npt.NDArray[np.void]:
         """Return the start and end of each flow of a cross traffic, an array of FLOW_RECORD."""
         found = np.zeros(self._flows[traffic], FLOW_RECORD)
-        self._library.packets_flow_records(self._engine, traffic, found.ctypes.data)
+        self._library.packets_flow_records(self._engine, traffic, _buffer("flow_record", found))
         return found
 
-    def traffic_result(self, traffic: int) -> TrafficResult:
-        """Return the counters of a cross traffic so far."""
-        found = TrafficResult()
-        self._library.packets_traffic_result(self._engine, traffic, byref(found))
+    def traffic_result(self, traffic: int) -> Structure:
+        """Return the traffic_result of a cross traffic so far."""
+        return self._result("traffic", traffic)
+
+    def pair_result(self, pair: int) -> Structure:
+        """Return the pair_result of a queue pair."""
+        return self._result("pair", pair)
+
+    def connection_result(self, pair: int) -> Structure:
+        """Return the connection_result of a TCP connection, which must cross a link."""
+        return self._result("connection", pair)
+
+    def _result(self, of: str, number: int) -> Structure:
+        found = DECLARATIONS.new(f"struct {of}_result *")
+        getattr(self._library, f"packets_{of}_result")(self._engine, number, found)
         return found
 
     def samples(self) -> Samples:
         """Return the counters at 0, `sample_ps`, twice that, ..., now at most."""
-        count, width = (int(self._library[f"packets_{name}"](self._engine)) for name in ("sample_count", "row"))
+        library, engine = self._library, self._engine
+        count, width = library.packets_sample_count(engine), library.packets_row(engine)
         table = np.zeros((count, width), np.int64)
-        self._library.packets_samples(self._engine, table.ctypes.data)
+        library.packets_samples(engine, DECLARATIONS.from_buffer("int64_t[]", table))
         marked = self._mark_counters()
         switch_ports = [number for number, is_switch in enumerate(self._is_switch) if is_switch]
         places = tuple((port, queue) for port in switch_ports for queue in self._queues)
@@ -339,28 +284,21 @@ class Engine:
         )
 
     def _mark_counters(self) -> list[tuple[int, int]]:
-        count = int(self._library.packets_mark_counters(self._engine, None))
-        found = (c_uint32 * (2 * count))()
+        count = self._library.packets_mark_counters(self._engine, DECLARATIONS.NULL)
+        found = DECLARATIONS.new("uint32_t[]", 2 * count)
         self._library.packets_mark_counters(self._engine, found)
-        return list(zip(found[::2], found[1::2], strict=True))
-
-    def pair_result(self, pair: int) -> PairResult:
-        """Return the counters of a queue pair."""
-        found = PairResult()
-        self._library.packets_pair_result(self._engine, pair, byref(found))
-        return found
-
-    def connection_result(self, pair: int) -> ConnectionResult:
-        """Return the counters and the state of a TCP connection, which must cross a link."""
-        found = ConnectionResult()
-        self._library.packets_connection_result(self._engine, pair, byref(found))
-        return found
+        numbers = list(found)
+        return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
 def _by_column(table: Integers, names: Sequence[str]) -> dict[str, Integers]:
     return {name: table[:, place :: len(names)] for place, name in enumerate(names)}
 
 
+def _buffer(structure: str, array: npt.NDArray[np.void]) -> Any:
+    return DECLARATIONS.from_buffer(f"struct {structure}[]", array)
+
+
 @cache
-def _library(path: str) -> ctypes.CDLL:
-    return load_engine("packets", path, FUNCTIONS)
+def _library(path: str) -> Any:
+    return open_library("packets", path, DECLARATIONS)

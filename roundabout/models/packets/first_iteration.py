@@ -30,7 +30,7 @@ def first_bandwidths(
         counted.append([packet * _delivered(engine, job) for job in jobs.values()])
     sent, at_ms = np.array(counted, float), STEP_MS * np.arange(len(counted))
     ends = [
-        float(engine.iterations(each.number)["end"][:, 0].min())
+        float(engine.iterations(each.number)["end_ps"][:, 0].min())
         for each in jobs.values()
         if engine.completed(each.number)
     ]

@@ -10,18 +10,18 @@ import numpy as np
 from roundabout.models.packets.engine import Engine, Message
 from roundabout.models.packets.hardware_defaults import TcpHosts, payload_bytes
 from roundabout.models.packets.network import Ports, UnsupportedError
-from roundabout.models.packets.structures import PS_PER_MS, JobNumbers
+from roundabout.models.packets.structures import PS_PER_MS, Structure, make_structure
 from roundabout.models.packets.tcp import NAMES, connection_plan, tcp_settings
 from roundabout.models.packets.transports import mltcp_plan, reaction_plan, transport_values
 from roundabout.spec import TrialSpec
 from roundabout.spec.cassini import LATE, Timetable
-from roundabout.spec.experiment import ResolvedJob
 from roundabout.spec.frames import segment_bytes
+from roundabout.spec.job import ResolvedJob
 from roundabout.spec.patterns import Transfer, find_feeders, flow_bytes
 from roundabout.spec.profile import Phase
 from roundabout.spec.routing import Flow
 
-MOST_STRETCHES = 10_000
+MAX_STRETCHES = 10_000
 """Jitter of so many iterations is drawn; then it begins again."""
 
 
@@ -89,14 +89,14 @@ def add_jobs(engine: Engine, spec: TrialSpec, ports: Ports, seed: int, hosts: Tc
     found = {}
     for name, job in spec.jobs.items():
         queue = spec.queue_of_priority.get(job.priority or 0, 0)
-        numbers, stretches = _job_numbers(job, spec.iterations_of(name)), draw_stretches(spec, name, seed)
-        found[name] = _add_job(QueuePairs(engine, ports, name, job, queue, mltcp_jobs, settings), numbers, stretches)
+        plan, stretches = _job_plan(job, spec.iterations_of(name)), draw_stretches(spec, name, seed)
+        found[name] = _add_job(QueuePairs(engine, ports, name, job, queue, mltcp_jobs, settings), plan, stretches)
     return found
 
 
-def _add_job(pairs: QueuePairs, numbers: JobNumbers, stretches: list[float]) -> AddedJob:
+def _add_job(pairs: QueuePairs, plan: Structure, stretches: list[float]) -> AddedJob:
     engine, job = pairs.engine, pairs.job
-    number = engine.add_job(numbers, stretches)
+    number = engine.add_job(plan, stretches)
     for phase in job.profile.phases:
         if phase.compute_ms is not None:
             engine.add_phase(number, round(phase.compute_ms * PS_PER_MS))
@@ -115,21 +115,20 @@ def draw_stretches(spec: TrialSpec, name: str, seed: int) -> list[float]:
     if not job.jitter:
         return [1.0]
     generator = np.random.Generator(np.random.PCG64([seed, zlib.crc32(name.encode())]))
-    count = min(spec.iterations_of(name), MOST_STRETCHES)
+    count = min(spec.iterations_of(name), MAX_STRETCHES)
     drawn: list[float] = np.maximum(1 + job.jitter * generator.standard_normal(count), 0).tolist()
     return drawn
 
 
-def _job_numbers(job: ResolvedJob, iterations: int) -> JobNumbers:
+def _job_plan(job: ResolvedJob, iterations: int) -> Structure:
     held: Timetable | None = job.held_timetable
-    times = {}
+    times_ms = {"begins": job.begins_ms}
     if held:
         late_ms = max(LATE * held.period_ms, held.threshold_ms)
-        in_ms = {"shift": held.shift_ms, "period": held.period_ms, "threshold": held.threshold_ms, "late": late_ms}
-        times = {key: round(ms * PS_PER_MS) for key, ms in in_ms.items()}
-    departs = -1 if job.departs_ms is None else round(job.departs_ms * PS_PER_MS)
-    begins = round(job.begins_ms * PS_PER_MS)
-    return JobNumbers(workers=len(job.workers), iterations=iterations, begins=begins, departs=departs, **times)
+        times_ms |= {"shift": held.shift_ms, "period": held.period_ms, "threshold": held.threshold_ms, "late": late_ms}
+    times = {f"{name}_ps": round(ms * PS_PER_MS) for name, ms in times_ms.items()}
+    departs_ps = -1 if job.departs_ms is None else round(job.departs_ms * PS_PER_MS)
+    return make_structure("job_plan", workers=len(job.workers), iterations=iterations, departs_ps=departs_ps, **times)
 
 
 def phase_messages(job: ResolvedJob, phase: Phase, pairs: QueuePairs) -> list[Message]:

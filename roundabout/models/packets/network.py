@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.models.packets.hardware_defaults import Fabric, frame_bytes, payload_bytes
-from roundabout.models.packets.structures import PS_PER_US, NicPlan, PortPlan
+from roundabout.models.packets.structures import PS_PER_US, Structure, make_structure
 from roundabout.spec import TrialSpec
 from roundabout.spec.frames import AROUND_BYTES
 from roundabout.spec.pfc import CONTROL_BYTES, headroom_bytes
@@ -75,20 +75,21 @@ def ecn_thresholds(spec: TrialSpec, fabric: Fabric) -> Ecn:
     return fabric.red if spec.queue == "red" else fabric.ecn
 
 
-def plan_ports(spec: TrialSpec, fabric: Fabric, ports: Ports) -> list[PortPlan]:
+def plan_ports(spec: TrialSpec, fabric: Fabric, ports: Ports) -> list[Structure]:
     """Return the plan of each port. Lossless links have PFC unless the trial's queues drop. Raises UnsupportedError."""
     ecn = ecn_thresholds(spec, fabric)
     return [_plan_port(spec, fabric, ecn, Hop(link, *ends)) for ends, link in ports.directions]
 
 
-def _plan_port(spec: TrialSpec, fabric: Fabric, ecn: Ecn, hop: Hop) -> PortPlan:
+def _plan_port(spec: TrialSpec, fabric: Fabric, ecn: Ecn, hop: Hop) -> Structure:
     link, delay_us = hop.link, spec.topology.hop_delay_us(hop)
     payload, line = (rate * BYTES_PER_S_OF_GBPS for rate in (link.payload_rate_gbps, link.line_rate_gbps))
     longest = spec.topology.queue_bytes or (-1 if spec.topology.buffer else drop_tail_bytes(link.payload_rate_gbps))
     frame = frame_bytes(payload_bytes(spec.topology.mtu_bytes))
     round_trip_s = (delay_us + spec.topology.hop_delay_us(hop.turned)) / 1e6
     from_host = hop.sender in spec.topology.hosts
-    return PortPlan(
+    return make_structure(
+        "port_plan",
         payload_bytes_per_s=payload,
         line_bytes_per_s=line,
         delay_ps=round(delay_us * PS_PER_US),
@@ -104,10 +105,11 @@ def _plan_port(spec: TrialSpec, fabric: Fabric, ecn: Ecn, hop: Hop) -> PortPlan:
     )
 
 
-def plan_nics(spec: TrialSpec, fabric: Fabric, seed: int) -> NicPlan:
+def plan_nics(spec: TrialSpec, fabric: Fabric, seed: int) -> Structure:
     """Return the plan of all hosts' NICs."""
     payload, delays = payload_bytes(spec.topology.mtu_bytes), spec.topology.delays
-    return NicPlan(
+    return make_structure(
+        "nic_plan",
         payload_bytes=payload,
         header_bytes=frame_bytes(payload) - payload,
         control_bytes=CONTROL_BYTES,

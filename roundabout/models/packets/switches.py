@@ -3,11 +3,12 @@
 
 from roundabout.models.packets.engine import Engine
 from roundabout.models.packets.network import Ports, UnsupportedError
-from roundabout.models.packets.structures import BufferPlan
+from roundabout.models.packets.structures import Structure, make_structure
 from roundabout.spec import TrialSpec
 from roundabout.spec.frames import frame_bytes
 from roundabout.spec.pfc import required_headroom_bytes
-from roundabout.spec.topology import Hop, SharedBuffer
+from roundabout.spec.shared_buffer import SharedBuffer
+from roundabout.spec.topology import Hop
 from roundabout.spec.transports.queues import RED_WEIGHT
 
 CNP_QUEUE = 7
@@ -20,7 +21,7 @@ def sampled_queues(spec: TrialSpec) -> tuple[int, ...]:
     return (*range(spec.data_queues), CNP_QUEUE) if needed else ()
 
 
-def plan_buffers(spec: TrialSpec, ports: Ports) -> dict[str, tuple[BufferPlan, dict[int, int]]]:
+def plan_buffers(spec: TrialSpec, ports: Ports) -> dict[str, tuple[Structure, dict[int, int]]]:
     """Return each switch's buffer and, by port, the headroom for each priority of the link that ends there.
 
     Raises:
@@ -42,7 +43,8 @@ def plan_buffers(spec: TrialSpec, ports: Ports) -> dict[str, tuple[BufferPlan, d
             queues = f"of {len(headroom)} links and {spec.data_queues + 1} priorities, CNPs' included, at {switch}"
             raise UnsupportedError(f"{message} {queues}", "give more bytes, or less headroom_bytes")
         offset = buffer.xon_offset_bytes
-        plan = BufferPlan(
+        plan = make_structure(
+            "buffer_plan",
             shared_bytes=buffer.bytes - reserved,
             xon_offset_bytes=2 * frame_bytes(spec.topology.mtu_bytes) if offset is None else offset,
             alpha=buffer.alpha,

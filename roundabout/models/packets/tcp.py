@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from roundabout.models.packets.hardware_defaults import TcpHosts
-from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, CongestionPlan, TcpPlan
+from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, Structure, make_structure
 from roundabout.spec import TrialSpec
 from roundabout.spec.frames import HEADER_BYTES, segment_bytes
 from roundabout.spec.transports import Transport
 
 ALGORITHMS: Final = ("reno", "cubic", "dctcp")
-"""By their numbers in native/tcp/congestion_control.h."""
+"""By their numbers in native/c_api.h."""
 NAMES: Final = (*ALGORITHMS, *(f"mltcp_{each}" for each in ALGORITHMS))
 RTO_INITIAL_MS = 1000
 """Before the first round-trip time (RFC 6298)."""
@@ -19,7 +19,7 @@ ONE_Q24 = 1 << 24
 
 
 def tcp_settings(spec: TrialSpec, hosts: TcpHosts) -> dict[str, int]:
-    """Return the fields of a TcpPlan that all connections of a trial share, by the rules of the lab's hosts.
+    """Return the fields of a tcp_plan that all connections of a trial share, by the rules of the lab's hosts.
 
     Queues that drop need tail-loss probes and short timeouts; queues that mark need ECN.
     """
@@ -46,13 +46,15 @@ def tcp_settings(spec: TrialSpec, hosts: TcpHosts) -> dict[str, int]:
     }
 
 
-def connection_plan(settings: Mapping[str, int], transport: Transport, values: Mapping[str, float | str]) -> TcpPlan:
+def connection_plan(settings: Mapping[str, int], transport: Transport, values: Mapping[str, float | str]) -> Structure:
     """Return the plan of a connection. What needs marks answers to them in any case."""
     algorithm = transport.name.removeprefix("mltcp_")
-    congestion = CongestionPlan(
-        algorithm=ALGORITHMS.index(algorithm),
-        hystart=settings["hystart"],
-        g_q24=round(float(values.get("g", 0)) * ONE_Q24),
-    )
+    congestion = {
+        "algorithm": ALGORITHMS.index(algorithm),
+        "hystart": settings["hystart"],
+        "g_q24": round(float(values.get("g", 0)) * ONE_Q24),
+    }
     shared = {name: value for name, value in settings.items() if name != "hystart"}
-    return TcpPlan(**{**shared, "is_ecn": shared["is_ecn"] or algorithm == "dctcp"}, congestion=congestion)
+    return make_structure(
+        "tcp_plan", **{**shared, "is_ecn": shared["is_ecn"] or algorithm == "dctcp"}, congestion=congestion
+    )

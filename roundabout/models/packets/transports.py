@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from roundabout.models.packets import tcp
 from roundabout.models.packets.network import UnsupportedError
-from roundabout.models.packets.structures import PS_PER_US, MltcpPlan, ReactionPlan
+from roundabout.models.packets.structures import PS_PER_US, Structure, make_structure
 from roundabout.spec.transports import Parameter, Transport, find_violation
 
 OF_LINUX = ("reno", "cubic")
@@ -58,12 +58,13 @@ def _host_value(parameter: Parameter, asked: float | str) -> float | str:
 
 CNP_SCOPES = ("qp", "host", "port")
 RETRANSMISSIONS = ("go_back_n", "selective_repeat")
-"""By their numbers in native/roce/reaction.h."""
+"""By their numbers in native/c_api.h."""
 
 
-def reaction_plan(values: Values) -> ReactionPlan:
+def reaction_plan(values: Values) -> Structure:
     """Return DCQCN's parameters of a queue pair, and those of its NIC."""
-    return ReactionPlan(
+    return make_structure(
+        "reaction_plan",
         T_ps=round(float(values["T_us"]) * PS_PER_US),
         alpha_timer_ps=round(float(values["alpha_timer_us"]) * PS_PER_US),
         cnp_gap_ps=round(float(values["cnp_gap_us"]) * PS_PER_US),
@@ -84,11 +85,12 @@ def reaction_plan(values: Values) -> ReactionPlan:
     )
 
 
-def mltcp_plan(values: Values, transport: Transport) -> MltcpPlan:
+def mltcp_plan(values: Values, transport: Transport) -> Structure:
     """Return MLTCP's parameters of a job. A choice is a place among its names."""
     assert transport.declaration
     names = {each.name: each.names for each in transport.declaration.parameters}
-    return MltcpPlan(
+    return make_structure(
+        "mltcp_plan",
         iteration_bytes=int(values["iteration_bytes"]),
         gap_us=round(float(values["gap_us"])),
         **{f"{name}_q24": round(float(values[name]) * ONE_Q24) for name in ("slope", "intercept", "learn")},

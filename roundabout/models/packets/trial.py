@@ -13,7 +13,7 @@ from roundabout.models.packets.engine import Engine, Samples, StopCheck, StuckEr
 from roundabout.models.packets.hardware_defaults import Fabric, payload_bytes
 from roundabout.models.packets.jobs import AddedJob, add_jobs
 from roundabout.models.packets.network import BYTES_PER_S_OF_GBPS, Ports, number_ports, plan_nics, plan_ports
-from roundabout.models.packets.structures import PS_PER_MS, PairResult
+from roundabout.models.packets.structures import PS_PER_MS, Structure
 from roundabout.models.packets.switches import add_switches
 from roundabout.spec import TrialSpec
 from roundabout.spec.frames import segment_bytes
@@ -27,7 +27,7 @@ SAMPLE_MS = 10.0
 PACKETS_A_SEGMENT = 1.5
 """Of TCP: every second segment is acknowledged."""
 
-LEAST_LEFT = 0.1
+MIN_LEFT = 0.1
 """Share of links that cross traffic is taken to leave to jobs, at least. It only bounds the time that is foretold."""
 
 
@@ -56,7 +56,7 @@ def _crossing_packet_hops(spec: TrialSpec) -> float:
             links = len(spec.topology.path(traffic.sender, receiver))
             per_s += PACKETS_A_SEGMENT * load_gbps * BYTES_PER_S_OF_GBPS / segment * links
             left -= load_gbps / spec.topology.path_payload_gbps(traffic.sender, receiver)
-    return per_s * expected_s(spec) / max(left, LEAST_LEFT)
+    return per_s * expected_s(spec) / max(left, MIN_LEFT)
 
 
 def expected_s(spec: TrialSpec) -> float:
@@ -89,7 +89,7 @@ class PlayedTrial:
 
     ports: Ports
     iterations: Mapping[str, npt.NDArray[np.void]]
-    pairs: Mapping[str, Mapping[tuple[int, int, int], PairResult]]
+    pairs: Mapping[str, Mapping[tuple[int, int, int], Structure]]
     samples: Samples
     packet_hops: int
     traffic: Mapping[str, PlayedTraffic] = field(default_factory=dict)

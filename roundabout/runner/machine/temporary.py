@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from roundabout.runner.machine.journal import Entry, Journal
 from roundabout.runner.machine.state import make_private
+from roundabout.runner.machine.undo_journal import Entry, Journal
 
 KIND = "folder"
 

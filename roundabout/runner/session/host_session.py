@@ -23,7 +23,7 @@ from roundabout.runner.hosts.clocks import (
 from roundabout.runner.hosts.connections import Connection, LocalConnection
 from roundabout.runner.hosts.host_group import Host, HostGroup
 from roundabout.runner.hosts.programs import check_call
-from roundabout.runner.machine.journal import Entry
+from roundabout.runner.machine.undo_journal import Entry
 from roundabout.runner.program_list import plugin_programs
 from roundabout.runner.testbed import RunContext
 from roundabout.spec.transports import Transport

@@ -14,17 +14,18 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from roundabout.plan import PlannedTrial, iteration_s
-from roundabout.runner.hosts.allocation import Allocation
 from roundabout.runner.hosts.clocks import CONTROLLER, Phase, RunClock, call_repeatedly
 from roundabout.runner.hosts.connections import LostHostError
 from roundabout.runner.hosts.deadlines import take_within, time_slices
 from roundabout.runner.hosts.host_group import Host, HostGroup
 from roundabout.runner.hosts.programs import Program
+from roundabout.runner.hosts.slurm_allocation import Allocation
 from roundabout.runner.observer import Observer
 from roundabout.runner.session import host_settings
 from roundabout.runner.session.host_session import HostSession
 from roundabout.runner.tables.rows import RecordError, parse_event
 from roundabout.runner.trial import captures, cross_traffic, nccl, trial_file
+from roundabout.runner.trial.agreed_start import LateStartError, send_start
 from roundabout.runner.trial.cross_traffic import CrossTrafficError, Generator
 from roundabout.runner.trial.cross_traffic_tables import GeneratorOutput
 from roundabout.runner.trial.jobs import Worker, slurm_hosts, trial_workers
@@ -36,7 +37,6 @@ from roundabout.spec import TrialSpec
 from roundabout.store import RAW, Attempt
 
 READY_TIMEOUT_S = 25  # time limit of trainers to connect; they report a failure within 20 s
-START_AHEAD_MS = 150  # from the command to the agreed start, so that it reaches every host before; times the dilation
 REFRESH_S = 0.25
 SETTLE_S = 0.5  # wait in which a broken connection becomes visible
 STALL_S, STALL_ITERATIONS = 10, 10  # a job has stalled after so long without news, and so many iteration times
@@ -82,7 +82,7 @@ def execute_attempt(
     try:
         with allocation:
             _execute_steps(attempting)
-    except (TrialFailedError, CrossTrafficError, RecordError, LostHostError) as error:
+    except (TrialFailedError, LateStartError, CrossTrafficError, RecordError, LostHostError) as error:
         attempting.measured.invalid_reasons.append(str(error))
         attempting.measured.lost_host = isinstance(error, LostHostError)
         attempting.log("failed", clock.now_ns(), reason=str(error))
@@ -268,14 +268,7 @@ def _wait_until_ready(now: AttemptContext, programs: Programs, arrived: Arrived)
 
 
 def _start_together(now: AttemptContext, programs: Programs, generators: Sequence[Generator]) -> None:
-    ahead_ms = now.session.site.ms_on_host(START_AHEAD_MS)
-    begin_ns = now.clock.now_ns() + round(ahead_ms * 1e6)
-    start_ns = begin_ns + (round(cross_traffic.lead_time_s(now.session.site) * 1e9) if generators else 0)
-    starts = [(each.sender, begin_ns) for each in generators] + [(each, start_ns) for each in programs.values()]
-    for program, at_ns in starts:
-        program.send(f"start {now.measured.clock_log.on_host(program.host, at_ns)}")
-    if now.clock.now_ns() >= begin_ns:
-        raise TrialFailedError(f"telling all programs when to start took longer than {ahead_ms:.0f} ms")
+    start_ns = send_start(now.session.site, now.clock, now.measured, programs.values(), generators)
     now.measured.start_ns = start_ns
     now.log("start", start_ns)
 

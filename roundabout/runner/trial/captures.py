@@ -24,7 +24,7 @@ from roundabout.runner.hosts.programs import limit_answer_time
 from roundabout.runner.session.host_session import HostSession
 from roundabout.runner.tables.packets import Totals, decode, open_parquet
 from roundabout.runner.tables.rows import RecordError
-from roundabout.spec.experiment import Capture
+from roundabout.spec.capture import Capture
 from roundabout.store import Attempt, Identity, Units, build_table, files, schemas
 from roundabout.store.unit_conversion import to_paper_units
 

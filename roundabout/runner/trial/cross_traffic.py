@@ -21,7 +21,7 @@ from roundabout.runner.hosts.deadlines import take_within, time_slices
 from roundabout.runner.hosts.host_group import Host, HostGroup, Scaling
 from roundabout.runner.hosts.programs import Program
 from roundabout.runner.session.host_session import HostSession
-from roundabout.spec.experiment import CrossTraffic
+from roundabout.spec.cross_traffic import CrossTraffic
 
 READY_TIMEOUT_S = 30  # loads are planned, sinks listen and connections stand within this
 LEAD_MS = 1000  # from the start of cross traffic to that of jobs, so that cross traffic has settled

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import json as arrow_json
 
 from roundabout.runner.tables.rows import Columns, RecordError, parse_event
-from roundabout.spec.experiment import CrossTraffic
+from roundabout.spec.cross_traffic import CrossTraffic
 from roundabout.store.schemas import TABLES
 
 FLOW = pa.schema(

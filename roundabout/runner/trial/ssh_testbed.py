@@ -14,7 +14,7 @@ from roundabout.runner.disturbance.effect import estimate_disturbance
 from roundabout.runner.fidelity import Fidelity
 from roundabout.runner.hosts.connections import Connection, LostHostError
 from roundabout.runner.hosts.host_group import HostGroup
-from roundabout.runner.machine.journal import Entry
+from roundabout.runner.machine.undo_journal import Entry
 from roundabout.runner.program_list import hash_artifacts
 from roundabout.runner.session import host_facts as facts
 from roundabout.runner.session.connectivity_check import ConnectivityReport, check_connectivity

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from roundabout.plan import PlannedTrial
 from roundabout.spec import ResolvedJob
 from roundabout.store.counter_increments import compute_increments
-from roundabout.store.reasons import RESENT
+from roundabout.store.trial_states import RESENT
 
 STOLEN_MAX = 0.03  # largest share of CPU time stolen by other virtual machines, over the trial
 STALLED_MAX = 0.015  # largest share of time in which a link sends nothing although packets wait

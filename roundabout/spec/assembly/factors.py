@@ -8,7 +8,7 @@ from typing import Any
 
 from roundabout.spec.base import NAME_RULE
 from roundabout.spec.errors import quote_value, suggest
-from roundabout.spec.experiment import Job
+from roundabout.spec.job import Job
 from roundabout.spec.reader.yaml_source import Block, Document, Items, Mark
 from roundabout.spec.transports import registry
 

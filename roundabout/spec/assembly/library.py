@@ -5,14 +5,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from roundabout.core.paths import ROOT
-from roundabout.spec.assembly.snapshot import answer_once
+from roundabout.spec.assembly.file_cache import read_once
 from roundabout.spec.assembly.validation_errors import parse_as
 from roundabout.spec.errors import SpecError, list_choices, quote_value, suggest
 from roundabout.spec.expectation import Expectations
-from roundabout.spec.experiment import ExperimentHeader, Treatment
+from roundabout.spec.experiment import ExperimentHeader
 from roundabout.spec.profile import Profile
 from roundabout.spec.reader.yaml_source import Block, Document, read_document, shown_path
 from roundabout.spec.topology import Topology
+from roundabout.spec.treatment import Treatment
 
 EXPERIMENTS = ROOT / "experiments"
 CATALOG, PROFILES, TOPOLOGIES = "catalog", "profiles", "topologies"
@@ -115,7 +116,7 @@ class Library:
             expected = f"one of {list_choices(known)}" if known else "a file there, but there is none"
             folder = shown_path(self.root / shelf)
             raise SpecError(folder, f"no {name}.yaml", expected, hint=_file_hint(name) or suggest(name, known))
-        return answer_once(path, lambda: read_document(path, shown_path(path)))
+        return read_once(path, lambda: read_document(path, shown_path(path)))
 
 
 def _file_hint(name: str) -> str | None:

@@ -13,9 +13,9 @@ from roundabout.spec.assembly.library import HEADER, OVERLAYABLE
 from roundabout.spec.assembly.merge import merge
 from roundabout.spec.assembly.validation_errors import fields_at
 from roundabout.spec.errors import SpecError, list_choices, quote_value, suggest
-from roundabout.spec.experiment import Treatment
 from roundabout.spec.reader.yaml_source import Block, Document, Items, Mark, as_yaml, parse_option
 from roundabout.spec.transports.registry import find_declaration, transport_names
+from roundabout.spec.treatment import Treatment
 
 SET = "set"
 ONCE = tuple(field for field in (*HEADER, "factors") if field != SET)
@@ -39,13 +39,13 @@ class Override(NamedTuple):
         return not isinstance(named, Mapping) or self.path[1] in named
 
 
-def parse_overrides(said: Mapping[str, str], option: str = "set") -> Block:
+def overrides_from_texts(texts: Mapping[str, str], option: str = "set") -> Block:
     """Parse overrides (path -> YAML text of the value) of the command-line option `option`.
 
     Error messages name the option and path as the place. Raises SpecError if a value is invalid YAML.
     """
     block = Block()
-    for path, text in said.items():
+    for path, text in texts.items():
         block.put(path, *parse_option(f"{option} {path}", text))
     return block
 
@@ -55,7 +55,7 @@ def overrides_from_values(values: Mapping[str, Any]) -> Block:
 
     Raises SpecError for a value that no file could hold.
     """
-    return parse_overrides({path: as_yaml(value, path) for path, value in values.items()})
+    return overrides_from_texts({path: as_yaml(value, path) for path, value in values.items()})
 
 
 def with_overrides(document: Document, changes: Block) -> Document:
@@ -73,14 +73,14 @@ def apply_file_overrides(document: Document) -> tuple[Document, tuple[Override, 
 
     The remaining overrides apply to every combination of levels. Raises SpecError if `set` is invalid.
     """
-    said = document.root.get(SET)
-    if said is None:
+    written = document.root.get(SET)
+    if written is None:
         return document, ()
-    if not isinstance(said, Block):
-        raise document.error((SET,), quote_value(said), "a mapping of dotted paths to values")
+    if not isinstance(written, Block):
+        raise document.error((SET,), quote_value(written), "a mapping of dotted paths to values")
     root, over = Block(document.root), []
-    for name, value in said.items():
-        change = Override(tuple(name.split(".")), value, said.marks.get(name))
+    for name, value in written.items():
+        change = Override(tuple(name.split(".")), value, written.marks.get(name))
         _check(document, name)
         if name == "name":
             root.put(name, value, change.mark)  # merged, it would replace the file, as a transport's name does

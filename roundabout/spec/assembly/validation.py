@@ -6,15 +6,19 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from roundabout.spec.cluster import Cluster
+from roundabout.spec.cross_traffic import CrossTraffic
 from roundabout.spec.errors import SpecError, list_choices, quote_value, suggest
 from roundabout.spec.expectation import Basis, Expectation, ExpectationCheck, Order
-from roundabout.spec.experiment import ONLY_VARIANT, Cell, CrossTraffic, Job, Treatment, TrialSpec
+from roundabout.spec.experiment import ONLY_VARIANT, Cell
+from roundabout.spec.job import Job
 from roundabout.spec.preconditions import find_missing_signals
 from roundabout.spec.profile import Profile
 from roundabout.spec.reader.yaml_source import Block, Document
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import find_violation
 from roundabout.spec.transports.queues import QUEUES, QueueName
+from roundabout.spec.treatment import Treatment
+from roundabout.spec.trial_spec import TrialSpec
 
 
 class Merged(NamedTuple):

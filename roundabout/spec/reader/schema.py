@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from roundabout.spec.expectation import Expectations
-from roundabout.spec.experiment import ExperimentHeader, Treatment
+from roundabout.spec.experiment import ExperimentHeader
 from roundabout.spec.loader import LENGTH_CHANGES, LENGTHS
 from roundabout.spec.profile import Profile
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports.identification import Identification
+from roundabout.spec.treatment import Treatment
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # Mappings that overlays change in part; whatever else they name is given whole.

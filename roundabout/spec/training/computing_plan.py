@@ -20,7 +20,7 @@ TOKENS = 4096
 """Tokens of the one text that a layer computes: a guess. Attention's part of the time grows with it."""
 Set = Literal["table-4.2", "layers", "large-inputs"]
 SMALL_INPUTS = {"vgg": {"image": 32}, "resnet": {"image": 32}, "bert": {"tokens": 128}, "gpt": {"tokens": 128}}
-"""Inputs of the trainers, with which the table's batches fit a GPU (trainers/torch/training_models.py)."""
+"""Inputs of the trainers, with which the table's batches fit a GPU (trainers/torch/training_networks.py)."""
 LARGE_INPUTS = {"vgg": {"image": 224}, "resnet": {"image": 224}, "bert": {"tokens": 512}, "gpt": {"tokens": 1024}}
 """Inputs of the models' papers. GPT-1 has only 512 places for tokens."""
 

@@ -24,8 +24,8 @@ def launch_prefix(launch: Launch, python: str, program: str, task: Task) -> tupl
     """Return the beginning of a worker's command line: the interpreter and `program`, or `torchrun` around them.
 
     With torchrun, each worker is a node of one process. With Slurm, the runner starts the same command as a step of the
-    trial's allocation (runner/hosts/allocation.py). Each worker has the input and output of its host's connection and
-    ends with the connection.
+    trial's allocation (runner/hosts/slurm_allocation.py). Each worker has the input and output of its host's connection
+    and ends with the connection.
     """
     if launch == "torchrun":
         workers = task.job["workers"]

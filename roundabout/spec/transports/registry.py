@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from roundabout.core import paths, plugins
-from roundabout.spec.assembly.snapshot import answer_once
+from roundabout.spec.assembly.file_cache import read_once
 from roundabout.spec.errors import SpecError, quote_value
 from roundabout.spec.reader.yaml_source import shown_path
 from roundabout.spec.transports.declarations import Declaration, read_declaration, source_files
@@ -37,7 +37,7 @@ def find_declaration(name: str, file: str | None = None) -> Declaration | None:
     if file is None and name in KERNELS_OWN:
         return None
     program = Path(file) if file is not None else _programs().get(name, TREE / name / f"{name}{PROGRAM}")
-    return answer_once(
+    return read_once(
         program, lambda: _read(program, tuple((each, each.stat().st_mtime_ns) for each in source_files(program)))
     )
 
@@ -77,7 +77,7 @@ def kernel_name(name: str) -> str:
 
 def _programs() -> dict[str, Path]:
     """Return each transport's program by its name. The tree's go first."""
-    return answer_once("programs", _found_programs)
+    return read_once("programs", _found_programs)
 
 
 def _found_programs() -> dict[str, Path]:

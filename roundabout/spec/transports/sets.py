@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from roundabout.spec.assembly.snapshot import answer_once
+from roundabout.spec.assembly.file_cache import read_once
 from roundabout.spec.assembly.validation_errors import parse_as
 from roundabout.spec.base import Name, NotNegative, Positive, Strict, Text
 from roundabout.spec.errors import SpecError, list_choices, quote_value, suggest
@@ -111,7 +111,7 @@ class ParameterSet(Strict):
 
 def set_names(declared: Declaration) -> tuple[str, ...]:
     """Return the sorted names of a transport's published sets."""
-    return answer_once(
+    return read_once(
         ("sets", declared.program), lambda: tuple(sorted(path.stem for path in _folder(declared).glob("*.yaml")))
     )
 
@@ -137,7 +137,7 @@ def set_path(declared: Declaration, name: str) -> Path:
 
 def find_published(declared: Declaration, name: str) -> PublishedValues:
     """Return the values of the set `name` for an experiment. Raises SpecError like `read_set`."""
-    return answer_once(("set", declared.program, name), lambda: _published(declared, name))
+    return read_once(("set", declared.program, name), lambda: _published(declared, name))
 
 
 def _published(declared: Declaration, name: str) -> PublishedValues:

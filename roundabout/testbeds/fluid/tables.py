@@ -14,7 +14,7 @@ import pyarrow as pa
 from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS, Direction, Floats
 from roundabout.runner.tables.trial_start import Columns, TrialStart
 from roundabout.spec import TrialSpec
-from roundabout.spec.experiment import CrossTraffic
+from roundabout.spec.cross_traffic import CrossTraffic
 from roundabout.store import Identity, Units, build_table
 from roundabout.store.schemas import TABLES
 from roundabout.testbeds.fluid.engine_trial import ComputedTrial

@@ -12,16 +12,17 @@ from roundabout.runner.hosts.connections import Connection, LocalConnection, Los
 from roundabout.runner.hosts.host_group import Host, HostGroup
 from roundabout.runner.hosts.playbooks import run_playbook, temporary_inventory
 from roundabout.runner.hosts.programs import call, check_call
-from roundabout.runner.machine.journal import Entry, apply_in_parallel, raise_together
+from roundabout.runner.machine.undo_journal import Entry, apply_in_parallel, raise_together
 from roundabout.runner.session.host_settings import settings_command
 from roundabout.runner.testbed import Check, ExporterTarget, refuse_switch_features, refuse_trees
 from roundabout.runner.transports import TOOL, object_folder
 from roundabout.runner.trial.jobs import check_source_ports
 from roundabout.runner.trial.ssh_testbed import SshTestbedProvider, check_known
-from roundabout.spec.experiment import Experiment, TrialSpec
+from roundabout.spec.experiment import Experiment
 from roundabout.spec.nic_settings import find_nic_setting
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, registry
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.lab import Lab, LabError
 from roundabout.testbeds.lab.calibration.calibration import Calibration, load_calibration
 from roundabout.testbeds.lab.checks.doctor import examine_machine
@@ -195,7 +196,7 @@ class LabProvider(SshTestbedProvider):
 
 
 def _early_marks(trial: TrialSpec, calibration: Calibration, bytes_scale: float) -> Iterator[str]:
-    """Yield a warning for each TCP whose windows marks keep at their floor of two packets (docs/results/mltcp.md)."""
+    """Yield a warning for each TCP whose windows marks keep at two packets (docs/results/mltcp-packets.md)."""
     kmin_bytes = trial_settings.ecn_thresholds(trial, calibration, bytes_scale).kmin_bytes
     packets = kmin_bytes / port_queues.mtu_bytes(trial.topology, bytes_scale)
     names = (name for name, each in trial.transports.items() if each.intended_queue == "drop-tail")

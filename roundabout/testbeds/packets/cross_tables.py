@@ -11,7 +11,7 @@ from roundabout.models.packets import Load, PlayedTraffic, PlayedTrial
 from roundabout.runner.tables.trial_start import Columns, TrialStart
 from roundabout.runner.trial.load_files import LoadFile
 from roundabout.spec import TrialSpec
-from roundabout.spec.experiment import CrossTraffic
+from roundabout.spec.cross_traffic import CrossTraffic
 from roundabout.store.schemas import TABLES
 from roundabout.testbeds.packets.loads import PlannedLoads
 
@@ -97,7 +97,7 @@ def build_flows(spec: TrialSpec, played: PlayedTrial, planned: PlannedLoads, whe
 
 
 def _intended_ms(load: Load, lead_ms: float) -> Floats:
-    started: Floats = load.flows["at"] / 1e9 - lead_ms
+    started: Floats = load.flows["at_ps"] / 1e9 - lead_ms
     return started
 
 

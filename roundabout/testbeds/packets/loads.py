@@ -13,7 +13,7 @@ from roundabout.runner.hosts.host_group import Scaling
 from roundabout.runner.trial.cross_traffic import LEAD_MS, MAX_FRESH, MAX_PARALLEL, PROBE_MS, parallel_connections
 from roundabout.runner.trial.load_files import LoadFile, draw_loads
 from roundabout.spec import TrialSpec
-from roundabout.spec.experiment import CrossTraffic
+from roundabout.spec.cross_traffic import CrossTraffic
 
 MAX_POOLED = 128
 """Connections to each receiver and class that `crossgen send` opens at most (--most-connections)."""
@@ -54,7 +54,7 @@ def plan_loads(trial: PlannedTrial) -> PlannedLoads:
 def _flows(traffic: CrossTraffic, file: LoadFile) -> Load:
     classes = len(file.header["classes"])
     flows = np.zeros(len(file.flows), FLOW)
-    flows["at"] = file.flows["start_ns"] * PS_PER_NS
+    flows["at_ps"] = file.flows["start_ns"] * PS_PER_NS
     flows["bytes"] = file.flows["bytes"]
     flows["pool"] = file.flows["destination"].astype(np.int64) * classes + file.flows["class"]
     ends_ms = file.header["duration_ns"] / 1e6 - LEAD_MS

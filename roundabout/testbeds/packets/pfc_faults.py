@@ -2,8 +2,8 @@
 """Faults of PFC in a trial that was played packet by packet: a deadlock, and drops of lossless queues."""
 
 from roundabout.models.packets import PlayedTrial
-from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.pfc import largest_required_headroom
+from roundabout.spec.trial_spec import TrialSpec
 
 
 def pfc_faults(spec: TrialSpec, played: PlayedTrial) -> list[str]:

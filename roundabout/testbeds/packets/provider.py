@@ -20,9 +20,10 @@ from roundabout.runner.hosts.host_group import Scaling
 from roundabout.runner.tables.trial_start import TrialStart
 from roundabout.runner.testbed import Check, Outcome, RunContext, TestbedProvider
 from roundabout.runner.trial.load_files import CROSSGEN, LoadError
-from roundabout.spec.experiment import Experiment, TrialSpec
+from roundabout.spec.experiment import Experiment
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.store import Attempt, Identity
 from roundabout.testbeds.packets import tables
 from roundabout.testbeds.packets.ahead import TrialsAhead
@@ -146,7 +147,7 @@ class PacketsTestbed(Scaling):
                 return Outcome({}, [f"cross traffic {name} ended before the jobs did: its load was sent"])
         for name, workers in played.iterations.items():
             for number, each in enumerate(workers[0], start=1):
-                self._context.observer.iteration(name, number, float(each["end"] - each["start"]) / PS_PER_MS)
+                self._context.observer.iteration(name, number, float(each["end_ps"] - each["start_ps"]) / PS_PER_MS)
         when = TrialStart(start_ns, self._context.clock.offset_ns)
         record: dict[str, Any] = {"start_ns": start_ns, "packet_hops": played.packet_hops}
         if played.deadlock:

@@ -8,8 +8,9 @@ from roundabout.models.packets.hardware_defaults import payload_bytes, roce_payl
 from roundabout.models.packets.network import ecn_thresholds, number_ports
 from roundabout.models.packets.switches import plan_buffers
 from roundabout.models.packets.transports import transport_values
-from roundabout.spec.experiment import CrossTraffic, TrialSpec
+from roundabout.spec.cross_traffic import CrossTraffic
 from roundabout.spec.transports import Transport
+from roundabout.spec.trial_spec import TrialSpec
 
 ELSEWHERE = "run it with --testbed lab, or with --testbed fluid"
 

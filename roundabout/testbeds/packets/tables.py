@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from roundabout.models.packets import PS_PER_MS, SAMPLE_MS, PlayedTrial
 from roundabout.models.packets.engine import Integers
-from roundabout.models.packets.structures import PS_PER_US, PairResult
+from roundabout.models.packets.structures import PS_PER_US, Structure
 from roundabout.runner.tables.trial_start import Columns, TrialStart
 from roundabout.spec import TrialSpec
 from roundabout.store import Identity, Units, build_table
@@ -219,7 +219,7 @@ def _reactions(spec: TrialSpec, samples: _Samples) -> Iterator[Columns]:
             yield {**samples.end(host), **_repeated(row, 1)}
 
 
-def _pairs_from(spec: TrialSpec, samples: _Samples, host: str) -> Iterator[PairResult]:
+def _pairs_from(spec: TrialSpec, samples: _Samples, host: str) -> Iterator[Structure]:
     for name, job in spec.jobs.items():
         for (rank, _, _), pair in samples.played.pairs[name].items():
             if job.workers[rank] == host:

@@ -2,10 +2,9 @@
 """The provider of a rack. It manages leases, programs and transports on the rack's hosts."""
 
 import base64
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,29 +13,27 @@ from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.runner.hosts.connections import Channel, Connection, LostHostError, SshConnection
 from roundabout.runner.hosts.host_group import Host, HostGroup
 from roundabout.runner.hosts.playbooks import run_playbook, temporary_inventory
-from roundabout.runner.hosts.programs import Program, check_call
-from roundabout.runner.machine.journal import Entry, LostHostsError, apply_in_parallel
-from roundabout.runner.machine.machine_lease import BusyError
-from roundabout.runner.session.host_settings import PYTHON, settings_command
+from roundabout.runner.hosts.programs import check_call
+from roundabout.runner.machine.undo_journal import Entry, LostHostsError, apply_in_parallel
+from roundabout.runner.session.host_settings import settings_command
 from roundabout.runner.testbed import Check, ExporterTarget, refuse_switch_features, refuse_trees
 from roundabout.runner.transports import BUILT, object_folder
 from roundabout.runner.trial.jobs import check_source_ports
 from roundabout.runner.trial.ssh_testbed import SshTestbedProvider, check_known
-from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, registry as known
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.rack import rack_lease
 from roundabout.testbeds.rack.examination import GLIBC, GPUDIRECT, WRITE, examine_hosts
 from roundabout.testbeds.rack.exporter_targets import server_target
 from roundabout.testbeds.rack.inventory import Inventory, check_topology, read_inventory, refuse_rails
 from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of
+from roundabout.testbeds.rack.rack_lease import Lease
 from roundabout.testbeds.rack.rdma_class_check import Row, check_traffic, rdma_end
 from roundabout.testbeds.rack.stub_recorder import record_rack
 from roundabout.testbeds.rack.variables import deployment, playbook_variables, trial_document
 
 REBOOT_S, RETRY_S = 600, 5
-LEASES = "/run/roundabout/rack-leases"
-HELD = "held"  # first word of the holder's answer, followed by the time in the owner's last message
 # Optional requirements: of eBPF transports, of `verify --traffic`, of jobs by RDMA, and of GPUDirect, which no trainer
 # uses yet.
 EXTRA = ("BTF", WRITE, GLIBC, GPUDIRECT)
@@ -55,88 +52,6 @@ class RootConnection:
     def close(self) -> None:
         """Close the connection to the host."""
         self._connection.close()
-
-
-class Lease:
-    """A lease on hosts, switches and links of a rack. It lasts until `end`, or until this process dies.
-
-    `holder` is the program that holds the locks. The remaining time counts from the sending of the last answered
-    message, because the holder may have received it at once.
-    """
-
-    def __init__(self, connection: Connection, owner: str, names: Sequence[str]) -> None:
-        """Take the lease. Raises BusyError naming the holder, at once; RackError if no lease can be taken."""
-        self._connection, self._ended = connection, threading.Event()
-        self._guards: list[Program] = []
-        self._confirmed_s = _now_s()
-        argv = [PYTHON, "-IS", "-c", rack_lease.HOLDER, LEASES, owner, str(rack_lease.SILENCE_S), *names]
-        self._answered = threading.Event()
-        self.holder = Program("lease", connection, argv, self._take_answer)
-        self._beating = threading.Thread(target=self._send_heartbeats, name="lease", daemon=True)
-        self._beating.start()
-        silence = [] if self._answered.wait(rack_lease.SILENCE_S) else [f"no answer within {rack_lease.SILENCE_S} s"]
-        if HELD not in self.holder.lines:
-            self.end()
-            raise self._refusal(silence or [*self.holder.lines, self.holder.describe_end()])
-
-    def check(self) -> None:
-        """Raise RackError if the lease is lost or may be lost."""
-        if self.holder.has_ended or self.left_s <= 0:
-            silent_s = _now_s() - self._confirmed_s
-            why = self.holder.describe_end() if self.holder.has_ended else f"silent for {silent_s:.0f} s"
-            raise RackError(
-                f"the lease on the rack was lost: its holder on {self._connection.host}: {why}",
-                "others may use the rack now; finish the run later: roundabout resume",
-            )
-
-    def guard(self, connection: Connection) -> Program:
-        """Start a guard on a host, which breaks `connection` before the lease can end. Return the guard's program.
-
-        Raises LostHostError.
-        """
-        argv = [PYTHON, "-IS", "-c", rack_lease.GUARD, f"{self.left_s:.1f}"]
-        self._guards.append(Program("guard", connection, argv))
-        return self._guards[-1]
-
-    @property
-    def left_s(self) -> float:
-        """Return the seconds for which the lease lasts at least, minus the time to stop programs. May be negative."""
-        return rack_lease.SILENCE_S - rack_lease.HEARTBEAT_S - (_now_s() - self._confirmed_s)
-
-    def _take_answer(self, _program: Program, line: str | None) -> None:
-        words = line.split() if line else []
-        if words[:1] == [HELD]:
-            self._confirmed_s = float(words[1]) if words[1:] else self._confirmed_s
-            for guard in self._guards:
-                with suppress(LostHostError):  # its connection was closed
-                    guard.send(f"{self.left_s:.1f}")
-        if line is None or words[:1] in ([HELD], ["busy"]):
-            self._answered.set()
-
-    def _refusal(self, said: Sequence[str]) -> RoundaboutError:
-        for line in said:
-            if line.startswith("busy "):
-                holder = line.removeprefix("busy ")
-                return BusyError(f"the rack is leased: {holder}", "wait until that ends, or stop it")
-        return RackError(f"cannot lease the rack on {self._connection.host}: found: {'; '.join(said)}")
-
-    def _send_heartbeats(self) -> None:
-        with suppress(LostHostError):  # `check` says so
-            while not self._ended.wait(rack_lease.HEARTBEAT_S):
-                self.holder.send(f"{_now_s():.3f}")
-
-    def end(self) -> None:
-        """Release the lease and end its holder."""
-        self._ended.set()
-        self._beating.join(rack_lease.HEARTBEAT_S)
-        self.holder.close_stdin()
-        self.holder.finish()
-        self._connection.close()
-
-
-def _now_s() -> float:
-    """Return the seconds of a clock that runs while this machine sleeps."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def create_provider(where: Mapping[str, str]) -> "RackProvider":

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.fidelity import Fidelity
 from roundabout.runner.hosts.host_group import Capability, DscpClasses, EchoTimes, Host, Nccl, Port, Scaling
-from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.rack.examination import DEVICE, GLIBC, Finding, examine_hosts
 from roundabout.testbeds.rack.inventory import Emulated, Inventory
 from roundabout.testbeds.rack.variables import trial_document

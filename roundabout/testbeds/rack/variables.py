@@ -12,8 +12,8 @@ from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.tcp import RTO_MIN_MS, wmem
 from roundabout.settings.settings_nic import NIC_TRANSPORTS
 from roundabout.settings.settings_qos import MLX5_PRIO_TC
-from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.transports import Transport
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.rack.inventory import Ecn, Inventory, LosslessClasses, Server
 
 ROCE_V2 = "RoCE v2"

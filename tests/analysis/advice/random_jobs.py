@@ -7,8 +7,9 @@ import numpy as np
 
 from analysis.advice.counters import HostCounter
 from analysis.advice.expected_slowdown import apply_schedule, fluid_job, mean_ms
-from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS, Simulation
+from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
+from tests.fluid.oracle.model import Simulation
 
 CAPACITY_GBPS = 50.0
 SAMPLES_MS = 10.0

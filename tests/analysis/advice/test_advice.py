@@ -12,7 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.advice import advice_tables, expected_slowdown, observed_jobs, senders, sources
+from analysis.advice import advice_tables, observed_jobs, senders, sources
 from analysis.advice.advice import Verdict, advise, advise_group, partitions
 from analysis.advice.counters import HostCounter
 from analysis.advice.errors import AdviceError
@@ -21,26 +21,19 @@ from analysis.statistics import phases
 from analysis.statistics.iteration_period import NoPeriodError
 from analysis.statistics.phases import Estimate, FoundPhase, FoundProfile
 from roundabout.cli.main import main
-from roundabout.core.errors import UsageError
-from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS, Simulation
+from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
 from roundabout.spec import SpecError
 from roundabout.store import Run
 from tests.analysis.advice import random_jobs
 from tests.analysis.advice.scheduled_counters import Schedule
+from tests.fluid.oracle.model import Simulation
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("few_resamplings")]
 
 GBPS = random_jobs.CAPACITY_GBPS
 VGG = random_jobs.Played(((110.0, None), random_jobs.send(45.0, 90.0)), 0.004)
 TWINS = {"j1": VGG, "j2": VGG}
-
-
-@pytest.fixture(autouse=True)
-def little_work(monkeypatch):
-    """Intervals are looked at in test_advice_mixes.py."""
-    monkeypatch.setattr(phases, "RESAMPLINGS", 5)
-    monkeypatch.setattr(expected_slowdown, "DRAWS", 5)
 
 
 @pytest.fixture(scope="module")
@@ -129,42 +122,6 @@ def test_samples_are_read_from_a_prometheus_server(twins):
             sources.read(gone)
 
 
-@pytest.mark.parametrize(
-    ("said", "complaint"),
-    [
-        ("{}", "found a mapping of 0, expected a Prometheus server's answer"),
-        (
-            '{"status": "success", "data": {"resultType": "vector", "result": []}}',
-            "found 'vector', expected 'matrix'",
-        ),
-        (
-            '{"status": "success", "data": {"resultType": "matrix", "result": [{"metric": {}, "values": [[0, "1"]]}]}}',
-            "found labels none, expected one of host, instance, node",
-        ),
-    ],
-)
-def test_a_wrong_prometheus_answer_is_refused(said, complaint, tmp_path):
-    (tmp_path / "a.json").write_text(said)
-    with pytest.raises(UsageError, match=complaint):
-        sources.read(str(tmp_path / "a.json"))
-
-
-@pytest.mark.parametrize(
-    ("table", "complaint"),
-    [
-        ("when,host,tx_bytes\n1,a,2\n", "found columns when, host, tx_bytes, expected one called controller_ns or"),
-        ("at_ms,host,sent\n1,a,2\n", "expected one called tx_bytes or bytes"),
-        ("at_ms,host,tx_bytes\n1,a,some\n", "row 1, column tx_bytes: found 'some', expected a number"),
-        ("at_ms,host,tx_bytes,interface\n1,a,2,x\n1,a,3,y\n", "found interfaces x, y of host a, expected one"),
-        ("at_ms,host,tx_bytes\n,a,2\n1,a,3\n", "found a sample without a time"),
-    ],
-)
-def test_a_wrong_table_of_samples_is_refused(table, complaint, tmp_path):
-    (tmp_path / "a.csv").write_text(table)
-    with pytest.raises(AdviceError, match=complaint):
-        sources.read(str(tmp_path / "a.csv"))
-
-
 def test_which_hosts_send_is_read_from_yaml_and_from_slurm(tmp_path):
     (tmp_path / "a.yaml").write_text("j1: [s0, s2]\nj2: 'gpu[08-10,2],x'\n")
     assert senders.read_senders(tmp_path / "a.yaml").senders == {
@@ -179,25 +136,6 @@ def test_which_hosts_send_is_read_from_yaml_and_from_slurm(tmp_path):
     (tmp_path / "a.json").write_text(json.dumps({"jobs": jobs}))
     found = senders.read_senders(tmp_path / "a.json").senders
     assert found == {"bert-7": ("r1n01", "r1n03", "r2n01", "r2n03"), "bert-8": ("s1",)}
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("j1: {a: b}", "j1: found a mapping of 1, expected names of hosts"),
-        ("j1: []", "j1: found a list of 0, expected names of hosts"),
-        ("j1: 'a[1-'", "expected hosts as in node"),
-        ("j1: 'a[x]'", "expected numbers as in"),
-        ("j1: 'a[1-99999]'", "more than 10000 hosts"),
-        ("[s0]", "found a list of 1, expected hosts by job, as in j1: "),
-        ("{}", "found no job that runs, expected one at least"),
-        ("jobs: [{name: x}]", r"jobs\[0\]: found nothing, expected a state or a list of them"),
-    ],
-)
-def test_a_wrong_list_of_jobs_is_refused(text, complaint, tmp_path):
-    (tmp_path / "a.yaml").write_text(text)
-    with pytest.raises(SpecError, match=complaint):
-        senders.read_senders(tmp_path / "a.yaml")
 
 
 # Counters as they are

@@ -11,7 +11,7 @@ from analysis.advice.observed_jobs import observe_counters
 from analysis.statistics import phases
 from tests.analysis.advice.scheduled_counters import Schedule
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("few_resamplings")]
 
 GBPS = 50.0
 
@@ -31,11 +31,6 @@ def errors(schedule, found):
     figures = (found.found.period_ms.value, phase.duration_ms.value, phase.gbps.value)
     played = (schedule.period_ms, schedule.period_ms * schedule.duty, schedule.gbps)
     return [abs(figure / truth - 1) for figure, truth in zip(figures, played, strict=True)]
-
-
-@pytest.fixture(autouse=True)
-def few_resamplings(monkeypatch):
-    monkeypatch.setattr(phases, "RESAMPLINGS", 5)
 
 
 @pytest.mark.parametrize(

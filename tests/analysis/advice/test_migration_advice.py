@@ -8,11 +8,10 @@ import pyarrow.csv
 import pytest
 import yaml
 
-from analysis.advice import expected_slowdown, migration_tables
+from analysis.advice import migration_tables
 from analysis.advice.errors import AdviceError
 from analysis.advice.migration_advice import MigrationAdvice, SwapStep, advise_migration
 from analysis.advice.observed_jobs import ObservedJob
-from analysis.statistics import phases
 from analysis.statistics.phases import Estimate
 from roundabout.cli.main import main
 from roundabout.models.cluster.swap_rule import FREE, Swap
@@ -22,16 +21,10 @@ from tests.analysis.advice import random_jobs
 from tests.analysis.advice.test_advice import exactly, long_table
 from tests.schedulers.test_with_cassini import TREE
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("few_resamplings")]
 
 HALF = exactly((100, 0.0), (100, 43.0))
 MOVE_S = 30.0
-
-
-@pytest.fixture(autouse=True)
-def little_work(monkeypatch):
-    monkeypatch.setattr(phases, "RESAMPLINGS", 5)
-    monkeypatch.setattr(expected_slowdown, "DRAWS", 5)
 
 
 def advice_for(placements, move_s=MOVE_S, **known):

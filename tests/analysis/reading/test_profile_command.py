@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout profile` on a stored run: what it shows, what it writes, and what it refuses."""
+"""`roundabout profile measure` on a stored run: what it shows, what it writes, and what it refuses."""
 
 import json
 
@@ -8,19 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from analysis.statistics import phases
 from roundabout.cli.main import main
-from roundabout.cli.models import profile as command
+from roundabout.cli.profile import measure as command, stored_profile
 from roundabout.spec import load_experiment, load_profile
 from roundabout.store import schemas
 from tests.analysis.synthetic_runs import as_older
 
-pytestmark = pytest.mark.unit
-
-
-@pytest.fixture(autouse=True)
-def few_resamplings(monkeypatch):
-    monkeypatch.setattr(phases, "RESAMPLINGS", 5)
+pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("few_resamplings")]
 
 
 @pytest.fixture
@@ -28,14 +22,14 @@ def library(tmp_path, monkeypatch):
     """A user's folder, beside one that stands for experiments/."""
     (tmp_path / "experiments" / "profiles").mkdir(parents=True)
     (tmp_path / "user" / "profiles").mkdir(parents=True)
-    monkeypatch.setattr(command, "EXPERIMENTS", tmp_path / "experiments")
+    monkeypatch.setattr(stored_profile, "EXPERIMENTS", tmp_path / "experiments")
     monkeypatch.chdir(tmp_path / "user")
     return tmp_path / "user"
 
 
 def test_a_found_profile_is_shown_and_stored(make_run, library, capsys):
     run = make_run(repetitions=1)
-    assert main(["profile", "j1", "--from", str(run.path), "--save", "seen"]) == 0
+    assert main(["profile", "measure", "j1", "--from", str(run.path), "--save", "seen"]) == 0
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines()[:-2])) <= 80
     assert "off by, at worst: period 0." in out
@@ -53,7 +47,7 @@ def test_a_found_profile_is_shown_and_stored(make_run, library, capsys):
 
 def test_programs_get_json_and_nothing_else(make_run, capsys):
     run = make_run(repetitions=1)
-    assert main(["profile", "j2", "--from", str(run.path), "--json"]) == 0
+    assert main(["profile", "measure", "j2", "--from", str(run.path), "--json"]) == 0
     captured = capsys.readouterr()
     result = json.loads(captured.out)
     assert (result["job"], result["run"]) == ("j2", run.id)
@@ -68,13 +62,13 @@ def test_no_profile_is_overwritten(make_run, library, capsys, folder):
     (library / folder).mkdir(exist_ok=True)
     kept = library / folder / "seen.yaml"
     kept.write_text("mine\n")
-    assert main(["profile", "j1", "--from", str(run.path), "--save", "seen"]) == 2
+    assert main(["profile", "measure", "j1", "--from", str(run.path), "--save", "seen"]) == 2
     assert "seen.yaml exists, expected a new name" in capsys.readouterr().err
     assert kept.read_text() == "mine\n"
 
 
 def test_a_profile_needs_a_name_that_can_be_one(library, capsys):
-    assert main(["profile", "vgg19-fig1", "--save", "../elsewhere"]) == 2
+    assert main(["profile", "measure", "vgg19-fig1", "--save", "../elsewhere"]) == 2
     assert "'../elsewhere'" in capsys.readouterr().err
 
 
@@ -87,13 +81,13 @@ def test_a_profile_needs_a_name_that_can_be_one(library, capsys):
     ],
 )
 def test_profile_names_a_missing_job_or_experiment(job, status, said, capsys):
-    assert main(["profile", job]) == status
+    assert main(["profile", "measure", job]) == status
     assert said in capsys.readouterr().err
 
 
 def test_only_a_valid_trial_alone_will_do(make_run, capsys):
     run = make_run(repetitions=1, spoilt={("alone", 1)})
-    assert main(["profile", "j1", "--from", str(run.path)]) == 1
+    assert main(["profile", "measure", "j1", "--from", str(run.path)]) == 1
     complaint = capsys.readouterr().err
     assert "no valid trial of j1 alone" in complaint
     assert "CPU busy" in complaint
@@ -106,7 +100,7 @@ def test_a_counter_that_fell_is_no_measurement(make_run, capsys):
         sent = np.where(np.arange(table.num_rows) % 97 == 96, 0, table["tx_bytes"].to_numpy())
         index = table.schema.get_field_index("tx_bytes")
         pq.write_table(table.set_column(index, schemas.schema("counters").field("tx_bytes"), [sent]), path)
-    assert main(["profile", "j1", "--from", str(run.path)]) == 1
+    assert main(["profile", "measure", "j1", "--from", str(run.path)]) == 1
     assert "tx_bytes of s0 fell during trial" in capsys.readouterr().err
 
 

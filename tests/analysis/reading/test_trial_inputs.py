@@ -4,17 +4,12 @@
 import pytest
 
 from analysis.reading.trial_inputs import resolve_inputs
-from analysis.statistics import phases
-from roundabout.models.fluid import ResidualCapacity, Simulation, fluid_jobs, residual_of_loads
+from roundabout.models.fluid import ResidualCapacity, fluid_jobs, residual_of_loads
 from roundabout.spec import TrialSpec, load_experiment
 from roundabout.store import StoreError
+from tests.fluid.oracle.model import Simulation
 
-pytestmark = pytest.mark.unit
-
-
-@pytest.fixture(autouse=True)
-def few_resamplings(monkeypatch):
-    monkeypatch.setattr(phases, "RESAMPLINGS", 5)
+pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("few_resamplings")]
 
 
 def taking(**inputs):

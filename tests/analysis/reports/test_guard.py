@@ -10,11 +10,12 @@ from analysis.reports.guard import ALPHA, QUANTITIES, judge_rules, junit, parse_
 from analysis.statistics.one_sided_tests import correct_by_holm, p_value_of_excess
 from roundabout.cli.main import main
 from roundabout.core.errors import UsageError
-from roundabout.models.fluid import Simulation, fluid_jobs, residual_of_schedules
+from roundabout.models.fluid import fluid_jobs, residual_of_schedules
 from roundabout.plan import make_plan
 from roundabout.spec import load_experiment
 from roundabout.testbeds.fluid.loads import plan_loads
 from tests.computed_runs import RUNNER
+from tests.fluid.oracle.model import Simulation
 
 pytestmark = pytest.mark.unit
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from roundabout.spec import load_experiment
 from roundabout.store import Identity, Run, Units, build_table
-from roundabout.store.reasons import RESENT
+from roundabout.store.trial_states import RESENT
 from tests.analysis.synthetic_runs import BEGIN_NS, BOOT_NS, manifest, record
 
 ROOT = Path(__file__).parents[3] / "experiments"

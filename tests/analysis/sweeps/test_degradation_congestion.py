@@ -124,20 +124,20 @@ def test_the_congestion_points_interval_covers_the_true_point():
     times_s = shared_like_water(400.0, 0.35)
     true_gbps = congestion_point(swept(times_s)).crossing_gbps
     found = [congestion_point(swept(times_s, scatter=0.02, seed=seed)) for seed in range(100)]
-    assert sum(each.crossing_gbps_ci95[0] <= true_gbps <= each.crossing_gbps_ci95[1] for each in found) >= 93
-    assert np.median([np.ptp(each.crossing_gbps_ci95) for each in found]) < 3
+    assert sum(each.crossing_ci95_gbps[0] <= true_gbps <= each.crossing_ci95_gbps[1] for each in found) >= 93
+    assert np.median([np.ptp(each.crossing_ci95_gbps) for each in found]) < 3
 
 
 def test_the_same_seed_gives_the_same_interval():
     sweep = swept(shared_like_water(400.0, 0.35), scatter=0.02)
     assert congestion_point(sweep) == congestion_point(sweep)
-    assert congestion_point(sweep).demand_mb_ci95 != congestion_point(sweep, seed=2).demand_mb_ci95
+    assert congestion_point(sweep).demand_ci95_mb != congestion_point(sweep, seed=2).demand_ci95_mb
 
 
 def test_below_four_repetitions_there_is_no_interval():
     point = congestion_point(swept(shared_like_water(400.0, 0.35), repetitions=3))
-    assert point.crossing_gbps_ci95 is None
-    assert point.demand_mb_ci95 is None
+    assert point.crossing_ci95_gbps is None
+    assert point.demand_ci95_mb is None
 
 
 def test_a_link_full_at_the_lowest_load_has_no_uncongested_portion():

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from analysis.papers.salamy import FITS
-from analysis.statistics.degradation.choice import Candidate, candidates, choose, left_out_miss
 from analysis.statistics.degradation.fit import band_s, fit_model, predict, r_squared
 from analysis.statistics.degradation.model import hyperbolic_load, iteration_time_s
+from analysis.statistics.degradation.model_choice import Candidate, candidates, choose, left_out_miss
 from analysis.statistics.degradation.sweep import DegradationError, Level, Sweep
 
 pytestmark = pytest.mark.unit

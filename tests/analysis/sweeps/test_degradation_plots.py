@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from analysis.papers.salamy import FITS
-from analysis.statistics.degradation.choice import Choice
 from analysis.statistics.degradation.congestion_point import congestion_point
 from analysis.statistics.degradation.fit import fit_model
 from analysis.statistics.degradation.model import iteration_time_s
+from analysis.statistics.degradation.model_choice import Choice
 from analysis.statistics.degradation.sweep import Level, Sweep
 from analysis.studies.load_sweep.degradation_figures import (
     CurveSeries,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Salamy's link can have carried: readings of its tables, as docs/results/degradation.md shows them."""
+"""What Salamy's link can have carried: readings of its tables, as docs/results/salamy-link.md shows them."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from analysis.statistics.degradation.sweep import DegradationError, Level, Sweep
 
 pytestmark = pytest.mark.unit
 
-DOCS = (Path(__file__).parents[3] / "docs/results/degradation.md").read_text()
+DOCS = (Path(__file__).parents[3] / "docs/results/salamy-link.md").read_text()
 DATA_MB = MODELS[BERT].data_mb(CONSISTENT.workers)
 LENGTHENS = "found iterations that lengthen"
 
@@ -95,7 +95,7 @@ def test_berts_consistent_curve_has_a_point_only_if_any_slope_counts():
 
 
 def test_a_sweep_of_the_lab_with_one_number_throughout():
-    """Levels of an early run of websearch-bert, by the link's rate: docs/results/degradation.md."""
+    """Levels of an early run of websearch-bert, by the link's rate: docs/results/salamy-link.md."""
     loads_gbps = [0, 4.12, 8.07, 11.07, 14.14, 17.03, 20.02]
     means_s = [0.843, 0.964, 1.186, 1.477, 1.908, 2.768, 5.108]
     above, unused, as_taken = {}, {}, {}

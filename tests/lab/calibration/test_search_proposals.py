@@ -98,10 +98,7 @@ def test_a_proposal_has_no_derivation():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            {"g": {"least": 2, "most": 1}},
-            "found a mapping of 2, expected least at most as large as most, which is 1",
-        ),
+        ({"g": {"least": 2, "most": 1}}, "found a mapping of 2, expected least at most as large as most, which is 1"),
         ({"cnp_gap": {"least": 0.5, "most": 1.2}}, "expected cnp_gap below 1"),
         ({"surprise": 1}, "the unknown field 'surprise'"),
     ],

@@ -33,14 +33,15 @@ struct Cluster {
 
   // Two phases among some workers: a ring, and a line that passes on.
   Plan plan() {
-    Plan plan;
+    Plan plan{};
     plan.workers = any(2, 5);
     plan.weight = any(1, 4);
     plan.priority = any(0, 4) == 0;
     plan.start_ms = engine.now() + any(0.0, 50.0);
+    plan.departs_ms = kInfinity;
     plan.iterations = any(1, 30);
     std::vector<std::size_t> hosts;
-    Party all;
+    Barrier all;
     for (int worker = 0; worker < plan.workers; worker++) {
       hosts.push_back(static_cast<std::size_t>(any(0, kHosts - 1)));
       all.workers.push_back(worker);
@@ -52,8 +53,8 @@ struct Cluster {
       for (int from = 0; from + passes_on < plan.workers; from++) {
         const int to = (from + 1) % plan.workers;
         const auto ends = path(hosts[static_cast<std::size_t>(from)], hosts[static_cast<std::size_t>(to)]);
-        sends.streams.push_back({from, to, size, passes_on ? from - 1 : -1, ends});
-        sends.parties[0].awaits.push_back(from);
+        sends.streams.push_back({{from, to, passes_on ? from - 1 : -1, 0, size}, ends});
+        sends.barriers[0].awaits.push_back(from);
       }
       plan.phases.push_back(sends);
     }
@@ -66,14 +67,14 @@ struct Cluster {
 
 // The rates that all who flow now would get if nobody knew who is coupled.
 void expect_shares_of_all(Engine &engine) {
-  const std::vector<const Flow *> flows = engine.live();
+  const std::vector<const Flow *> flows = engine.active_flows();
   Shares shares;
   std::map<const Edge *, int> links;
   std::map<const Flow *, int> places;
   for (const Flow *flow : flows) {
-    const bool follows = flow->feeder && flow->feeder->listed && flow->waiting <= 0 && !flow->lags;
+    const bool follows = flow->feeder && flow->feeder->is_on_links && flow->waiting <= 0 && !flow->builds_backlog;
     const int first = follows ? places.at(flow->feeder) : -1;
-    places[flow] = shares.add_flow(flow->wanted, flow->job->plan.weight, flow->job->plan.priority, first);
+    places[flow] = shares.add_flow(flow->demand, flow->job->plan.weight, flow->job->plan.priority, first);
     for (const Hop *hop = flow->hops; hop != flow->hops_end; hop++) {
       const auto [link, is_new] = links.try_emplace(hop->edge, static_cast<int>(shares.links()));
       if (is_new)
@@ -96,7 +97,7 @@ void expect_shares_after_events(Cluster &cluster) {
       cluster.engine.stop(static_cast<std::size_t>(cluster.any(0, static_cast<int>(jobs) - 1)));
     std::int64_t instants = 1;
     cluster.engine.run(cluster.engine.now() + 10, instants);
-    most = std::max(most, cluster.engine.live().size());
+    most = std::max(most, cluster.engine.active_flows().size());
     ASSERT_NO_FATAL_FAILURE(expect_shares_of_all(cluster.engine));
   }
   EXPECT_GT(most, 10u);
@@ -130,7 +131,7 @@ TEST(Fluid, WhatIsSentIsCarriedByEachLinkOnItsWay) {
   for (const Phase &phase : plan.phases)
     for (const Stream &stream : phase.streams)
       for (const Edge *edge : stream.path)
-        expected[edge] += 7 * stream.size;
+        expected[edge] += 7 * stream.bytes;
   cluster.engine.add(plan);
   std::int64_t instants = 1'000'000;
   EXPECT_EQ(cluster.engine.run(1e9, instants), std::vector<std::size_t>{0});

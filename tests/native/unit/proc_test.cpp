@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectors/sampler/sources/proc.hpp"
+#include "collectors/sampler/sources/cpu_time.hpp"
+#include "collectors/sampler/sources/tcp_counters.hpp"
 
 #include "native/errors.hpp"
 

@@ -64,7 +64,7 @@ def offsets_ms(profile: str, transport: dict[str, Any], iterations: int) -> list
         transport = {**transport, "iteration_bytes": BYTES[profile], "gap_us": 75_000}
     spec = build({}, {"start_offset_ms": 20}, profile=profile, transport=transport, iterations=iterations)
     played = play_trial(spec, 1, Fabric()).iterations
-    first, second = (played[name][0]["compute_end"] / PS_PER_MS for name in ("j1", "j2"))
+    first, second = (played[name][0]["compute_end_ps"] / PS_PER_MS for name in ("j1", "j2"))
     return [float(each) for each in second - first]
 
 

@@ -20,10 +20,10 @@ import numpy as np
 from roundabout.cli.experiments.experiments import load_checked_experiment
 from roundabout.models.packets import PS_PER_MS, Fabric
 from roundabout.models.packets.hardware_defaults import payload_bytes
-from roundabout.models.packets.structures import PairResult
+from roundabout.models.packets.structures import Structure
 from roundabout.models.packets.trial import open_trial
 from roundabout.spec import TrialSpec
-from roundabout.spec.assembly.overrides import parse_overrides
+from roundabout.spec.assembly.overrides import overrides_from_texts
 from tests.packets.comparisons.lab_bursts import with_iterations
 
 WINDOW_MS = 10.0
@@ -67,11 +67,11 @@ def play(spec: TrialSpec, cable: str, fabric: Fabric, seed: int) -> Shares:
     place = np.digitize(packets / packets.mean(axis=1, keepdims=True), OF_EVEN)
     per_cnp = [increases[place == each].sum() / (cnps[place == each].sum() or np.nan) for each in range(3)]
     lengths = {name: engine.iterations(each.number)[0] for name, each in jobs.items()}
-    times = {name: ((each["end"] - each["start"]) / PS_PER_MS).tolist() for name, each in lengths.items()}
+    times = {name: ((each["end_ps"] - each["start_ps"]) / PS_PER_MS).tolist() for name, each in lengths.items()}
     return Shares(times, len(pairs), float(evenness.mean()) if len(windows) else float("nan"), per_cnp)
 
 
-def _counters(result: PairResult) -> tuple[int, int, int]:
+def _counters(result: Structure) -> tuple[int, int, int]:
     increases = result.fast_increases + result.additive_increases + result.hyper_increases
     return result.delivered, result.cnps, increases
 
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args(arguments)
     said = dict(each.split("=", 1) for each in asked.set) | ({"only": f"[{asked.only}]"} if asked.only else {})
-    for cell in load_checked_experiment(asked.experiment, None, parse_overrides(said)).cells:
+    for cell in load_checked_experiment(asked.experiment, None, overrides_from_texts(said)).cells:
         spec, fabric = with_iterations(cell.spec, asked.iterations), Fabric(burst_packets=asked.burst)
         shares = play(spec, asked.cable, fabric, asked.seed)
         print(f"{cell.levels}: {shares.flows} flows on {asked.cable}, evenness {shares.evenness:.2f}", flush=True)

@@ -49,7 +49,7 @@ def differences_ms(spec: TrialSpec, names: tuple[str, ...] = (), seed: int = 1) 
     for name in names or tuple(spec.jobs):
         for row, each in zip(flows.iterations[name][0], packets.iterations[name][0], strict=True):
             whole_ms = row[2] - row[0]
-            found.append((whole_ms, float(each["end"] - each["start"]) / PS_PER_MS - whole_ms))
+            found.append((whole_ms, float(each["end_ps"] - each["start_ps"]) / PS_PER_MS - whole_ms))
     return found
 
 

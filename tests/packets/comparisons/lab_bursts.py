@@ -84,7 +84,7 @@ def figures(lab: Lab | None, cells: Sequence[Cell], iterations: int, seed: int) 
             spec, times_as_long = lab.applied_to(spec), lab.shortening
             fabric = lab.fabric(spec)
         others = [f"{name} {level}" for name, level in cell.levels.items() if name != "variant"]
-        ends = [each["end"][0] / PS_PER_MS for each in play_trial(spec, seed, fabric).iterations.values()]
+        ends = [each["end_ps"][0] / PS_PER_MS for each in play_trial(spec, seed, fabric).iterations.values()]
         times = [float(np.median(np.diff(each, prepend=0.0))) * times_as_long for each in ends]
         fair = medians.setdefault(" ".join(others), times)
         first, second, *_ = first_bandwidths(spec, seed, fabric).values()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.models.packets.structures import FLOW, PS_PER_MS, StreamPlan
+from roundabout.models.packets.structures import FLOW, PS_PER_MS, make_structure
 from roundabout.models.packets.transports import CNP_SCOPES, RETRANSMISSIONS
 from tests.packets.networks import ALGORITHMS, NEVER_SLOWER, PACKET, PS_PER_US, RATE, Tree, change_plan, tcp_plan
 
@@ -60,7 +60,7 @@ class Crossing:
 
     def records(self) -> Any:
         found = self.engine.flow_records(self.number)
-        return np.stack([found["start"], found["end"]], axis=1)
+        return np.stack([found["start_ps"], found["end_ps"]], axis=1)
 
 
 @pytest.mark.parametrize("is_roce", [False, True])
@@ -142,16 +142,17 @@ def test_memory_does_not_grow_with_finished_flows() -> None:
         crossing = Crossing(plan={"is_fresh": True})
         found = crossing.play([(20 * place, PACKET, 0) for place in range(count)], 20 * count + 100)
         assert [end - start for start, end in found] == pytest.approx([HANDSHAKE_US + WAY_US] * count)
-        most.add((crossing.engine.traffic_result(crossing.number).connections, crossing.engine.most_packets))
+        most.add((crossing.engine.traffic_result(crossing.number).connections, crossing.engine.max_packets))
     assert most == {(1, 1)}  # the packet, and then its acknowledgement
 
 
 def streams(crossing: Crossing, number: int, most: int, share_of_link: float) -> None:
-    plan = StreamPlan(
+    plan = make_structure(
+        "stream_plan",
         bytes_per_s=share_of_link * RATE,
-        least_share=0.98,
+        min_share=0.98,
         streams=number,
-        most_streams=most,
+        max_streams=most,
         write_bytes=11 * PACKET,
         step_ps=PS_PER_MS,
         probe_ps=2 * PS_PER_MS,

@@ -57,7 +57,7 @@ def test_flows_are_those_that_crossgen_sends_with_the_trials_seed(name: str, tmp
     shown = subprocess.run([program, "show", file], check=True, capture_output=True, text=True).stdout
     sent = list(csv.DictReader(io.StringIO(shown)))
     flows = plan_loads(trial).loads.by_name[name].flows
-    assert [int(each["start_ns"]) * 1000 for each in sent] == flows["at"].tolist()
+    assert [int(each["start_ns"]) * 1000 for each in sent] == flows["at_ps"].tolist()
     assert [int(each["bytes"]) for each in sent] == flows["bytes"].tolist()
     pools = {
         (receiver, kind): place

@@ -16,7 +16,7 @@ from roundabout.cli.main import main
 from roundabout.cli.runs import clean
 from roundabout.runner import run
 from roundabout.runner.hosts.connections import SshConnection
-from roundabout.runner.machine import journal, machine_lease
+from roundabout.runner.machine import machine_lease, undo_journal
 from roundabout.runner.run import Runner
 from roundabout.spec.loader import load_experiment
 from roundabout.store import Run
@@ -50,7 +50,7 @@ def do() -> None:
     runner = Runner(RackProvider(Path(inventory)), Told(), undo, folder / "state/roundabout", folder / "journals/runs")
     if action == "clean":
         with machine_lease.hold("machine", "clean", runner.state):
-            journal.raise_together(journal.replay(runner.journals, undo, print))
+            undo_journal.raise_together(undo_journal.replay(runner.journals, undo, print))
     elif action == "resume":
         last = Run.open("last", folder / "runs")
         runner.resume(last, load_experiment(last.manifest["which"]))

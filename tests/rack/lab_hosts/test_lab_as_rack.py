@@ -24,8 +24,8 @@ from roundabout.cli.main import main
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.connections import SshConnection
 from roundabout.runner.hosts.programs import Program
-from roundabout.runner.machine.leftovers import process_name
 from roundabout.runner.machine.machine_lease import BusyError
+from roundabout.runner.machine.process_leftovers import process_name
 from roundabout.runner.run import Runner
 from roundabout.spec import load_topology
 from roundabout.spec.loader import load_experiment

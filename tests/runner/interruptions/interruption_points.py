@@ -32,7 +32,7 @@ from roundabout.cli.main import main
 from roundabout.cli.runs import clean
 from roundabout.runner import run as run_module
 from roundabout.runner.hosts import clocks
-from roundabout.runner.machine import journal
+from roundabout.runner.machine import undo_journal
 from roundabout.runner.session import host_session
 from roundabout.store import Run
 from roundabout.terminal import execution
@@ -49,7 +49,7 @@ WAYS = {
     "SIGTERM, and SIGKILL while all is undone": [(0, signal.SIGTERM), (4, signal.SIGKILL)],
     "SIGKILL, and whoever comes next, too": [(0, signal.SIGKILL)],
 }
-AGAIN, FIRST = "whoever comes next, too", 40  # points, in which what is owed is settled, and a run begins
+AGAIN, FIRST = "whoever comes next, too", 40  # points, in which journals are replayed, and a run begins
 COMMANDS = ("resume", "run", "clean")
 ORDERS = list(itertools.product(COMMANDS, repeat=2))
 VARIANTS = "alone: {one_job_at_a_time: true, iterations: 1}"  # two trials, one a job
@@ -221,7 +221,7 @@ class Provider(FakeProvider):
 
 def hooked(points: Points) -> None:
     """Let this process come to points wherever something becomes durable, or is done elsewhere."""
-    rename, write = Path.rename, journal.write_entries
+    rename, write = Path.rename, undo_journal.write_entries
 
     def counted_rename(path, target):
         points.come()
@@ -231,7 +231,7 @@ def hooked(points: Points) -> None:
         points.come()
         write(*words)
 
-    Path.rename, journal.write_entries = counted_rename, counted_write
+    Path.rename, undo_journal.write_entries = counted_rename, counted_write
 
 
 def command(name: str, folder: Path, signals: dict[int, int]) -> tuple[int, int]:
@@ -298,7 +298,7 @@ def tried(case: tuple[int, str, tuple[str, str]], folder: Path, expected: dict[s
     before = kept(folder)
     wrong: dict[str, object] = {}
     whole = set()  # ids of the runs that must be whole in the end
-    settled = False  # whether somebody came so far as to undo what was owed
+    settled = False  # True once a process has replayed the journal
     again = {1 + point % FIRST: signal.SIGKILL} if AGAIN in way else {}
     for name, signals in zip(order, (again, {}), strict=True):
         runs = ids(folder)
@@ -308,7 +308,9 @@ def tried(case: tuple[int, str, tuple[str, str]], folder: Path, expected: dict[s
             whole |= {"run": ids(folder) - runs, "resume": {max(runs, default="")}, "clean": set()}[name]
         elif not (status == -signal.SIGKILL and signals) and not (name == "resume" and not runs):
             wrong["failed"] = f"{name}: {status}"
-    if Workplace(folder).owed and settled:  # who was killed, or found no run to resume, leaves it to the next one
+    if (
+        Workplace(folder).has_leftovers and settled
+    ):  # who was killed, or found no run to resume, leaves it to the next one
         wrong["left"] = True
     after = kept(folder)
     if lost := [path for path in before if after.get(path) != before[path]]:

@@ -26,7 +26,7 @@ from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.hosts.programs import Program, call, check_call
 from roundabout.runner.session.host_session import HostSession
 from roundabout.runner.trial import captures
-from roundabout.spec.experiment import Capture
+from roundabout.spec.capture import Capture
 
 pytestmark = pytest.mark.unit
 

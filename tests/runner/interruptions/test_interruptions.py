@@ -41,7 +41,7 @@ def killed(work, tiny, drive):
         process.kill()
     (run,) = Run.all(work.runs)
     assert status_of(run, work.state)["state"] == "interrupted"
-    assert work.owed
+    assert work.has_leftovers
     return run
 
 
@@ -54,7 +54,7 @@ def contents(run):
 def test_the_next_command_undoes_what_a_killed_run_left(work, killed, next_):
     before = contents(killed)
     {"resume": work.resume, "start": work.start, "clean": work.clean}[next_]()
-    assert not work.owed
+    assert not work.has_leftovers
     assert f"undoing what run {killed.id} left: folder, settings, testbed, transport" in work.notes.steps
     assert work.resume().id == max(run.id for run in Run.all(work.runs))
     after = contents(killed)
@@ -67,12 +67,12 @@ def test_the_next_command_names_the_run_whose_undo_failed(work, killed, next_, m
     def refuses(_entry):
         raise RoundaboutError("s0 refuses", "mend it")
 
-    owed, left = sorted(work.journals.glob("*")), work.provider.left
+    entries, left = sorted(work.journals.glob("*")), work.provider.left
     monkeypatch.setattr(work.provider, "undo", refuses)
     with pytest.raises(RoundaboutError, match=f"^run {killed.id}: s0 refuses$") as told:
         getattr(work, next_)()
     assert told.value.hint == "mend it"
-    assert (sorted(work.journals.glob("*")), work.provider.left) == (owed, left)
+    assert (sorted(work.journals.glob("*")), work.provider.left) == (entries, left)
     assert not work.state.exists()
 
 
@@ -81,8 +81,8 @@ def test_another_testbeds_leftovers_only_warn_and_the_run_starts(work):
         raise RoundaboutError("lost host s0", "roundabout clean")
 
     work.journals.mkdir(parents=True)
-    owed = {"run": "runs/x/run1", "owed": [{"kind": "settings", "where": {"testbed": "rack"}}]}
-    (work.journals / "run1.json").write_text(json.dumps(owed))
+    content = {"run": "runs/x/run1", "pending": [{"kind": "settings", "where": {"testbed": "rack"}}]}
+    (work.journals / "run1.json").write_text(json.dumps(content))
     work.undo = refuses
     assert len(work.start().trials()) == 1
     assert "run run1: lost host s0; roundabout clean" in work.notes.steps
@@ -113,7 +113,7 @@ def test_a_second_signal_leaves_no_committed_trial_unlisted(work, monkeypatch):
     (run,) = Run.all(work.runs)
     assert len(calls) == 2
     assert pq.read_table(run.path / "trials.parquet").num_rows == 1
-    assert not work.owed
+    assert not work.has_leftovers
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
@@ -131,7 +131,7 @@ def test_a_signal_undoes_all_and_keeps_what_is_committed(work, tiny, drive, numb
     # -number: all was undone when the second one came; SIGTERM: the first one came in a destructor, and so again.
     assert process.returncode in (status, -number, 128 + signal.SIGTERM, -signal.SIGTERM), stderr
     assert "Traceback" not in stderr
-    assert not work.owed
+    assert not work.has_leftovers
     (run,) = Run.all(work.runs)
     told = status_of(run, work.state)
     assert told["state"] == "interrupted"
@@ -165,7 +165,7 @@ def test_ctrl_c_once_more_says_what_stays_owed_and_ends(work, file, drive, froze
     assert work.provider.left
     frozen.unlink()
     work.clean()
-    assert not work.owed
+    assert not work.has_leftovers
     assert [trial["valid"] for trial in work.resume().trials()] == [True, True]
 
 
@@ -176,7 +176,7 @@ def test_the_first_ctrl_c_does_not_cut_short_what_a_run_undoes_at_its_end(work, 
         time.sleep(0.2)
         frozen.unlink()
         assert process.wait(timeout=10) == 0
-    assert not work.owed
+    assert not work.has_leftovers
 
 
 DESTROYED = """
@@ -210,7 +210,7 @@ def test_a_terminal_that_hangs_up_ends_a_run_like_ctrl_c(work, tiny, drive):
         wait_for(lambda: list(work.runs.glob("*/*/trials/*/trial.json")))
         os.close(ours)
         assert process.wait(30) == 129
-    assert not work.owed
+    assert not work.has_leftovers
     assert list(crashes.iterdir()) == []
 
 
@@ -256,7 +256,7 @@ def test_a_live_run_is_not_cleaned_up(work, tiny, drive, monkeypatch, capsys):
         assert work.provider.left
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
-    assert not work.owed
+    assert not work.has_leftovers
 
 
 @pytest.mark.usefixtures("no_scratch")
@@ -271,7 +271,7 @@ def test_the_second_of_two_cleans_waits_and_finds_nothing(work, monkeypatch, cap
     for name, value in (("STATE", work.state), ("JOURNALS", work.journals), ("undo", undo)):
         monkeypatch.setattr(clean, name, value)
     work.journals.mkdir(parents=True)
-    (work.journals / "run1.json").write_text(json.dumps({"run": "runs/x/run1", "owed": [{"kind": "settings"}]}))
+    (work.journals / "run1.json").write_text(json.dumps({"run": "runs/x/run1", "pending": [{"kind": "settings"}]}))
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(clean.command)
         begun.wait(30)
@@ -280,7 +280,7 @@ def test_the_second_of_two_cleans_waits_and_finds_nothing(work, monkeypatch, cap
         first.result(), second.result()
     assert undone == ["settings"]
     assert capsys.readouterr().out == "undoing what run run1 left: settings\nnothing to undo\n"
-    assert not work.owed
+    assert not work.has_leftovers
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small file system")
@@ -291,7 +291,7 @@ def test_a_full_disk_is_one_message_and_committed_trials_stay(work, tiny):
         with pytest.raises(Exception, match="the disk is full") as full:
             work.start(tiny(iterations=1, variants=VARIANTS, repetitions=20))
         assert "roundabout resume" in full.value.hint
-        assert not work.owed
+        assert not work.has_leftovers
         (run,) = Run.all(work.runs)
         assert all(trial["valid"] for trial in run.trials())
         assert run.table("iterations").num_rows == 2 * len(run.trials()) > 0

@@ -375,11 +375,11 @@ def show_gids(root: Path, _words: list[str]) -> str:
     return "\n".join([*lines, f"n_gids_found={len(lines) - 2}"]) + "\n"
 
 
-# --- settings_dcbx.py, which speaks to the kernel
+# --- dcbx_to_firmware.py, which speaks to the kernel
 
 
 def python3(root: Path, words: list[str]) -> str:
-    assert words[-2].endswith("/settings_dcbx.py")
+    assert words[-2].endswith("/dcbx_to_firmware.py")
     state = State(root, f"qos-{words[-1]}")
     state.values["dcbx"] = "fw"
     return state.save()

@@ -12,11 +12,18 @@ from roundabout import load_experiment, run_experiment
 from roundabout.cli.main import main
 from roundabout.cli.runs.resume import load_experiment_of
 from roundabout.spec import Experiment
+from roundabout.spec.capture import Capture
 from roundabout.spec.cassini import Cassini
 from roundabout.spec.cluster import Cluster, TraceWindow
-from roundabout.spec.experiment import Capture, CrossTraffic, ExperimentHeader, Job, Tcp, Treatment, WeightedQueues
+from roundabout.spec.cross_traffic import CrossTraffic
+from roundabout.spec.experiment import ExperimentHeader
+from roundabout.spec.job import Job
+from roundabout.spec.priority_queues import WeightedQueues
 from roundabout.spec.profile import Phase, Profile, ProfileScaling
-from roundabout.spec.topology import Link, SharedBuffer, Topology
+from roundabout.spec.shared_buffer import SharedBuffer
+from roundabout.spec.tcp import Tcp
+from roundabout.spec.topology import Link, Topology
+from roundabout.spec.treatment import Treatment
 from roundabout.store import Run
 
 pytestmark = pytest.mark.unit

@@ -56,5 +56,5 @@ def test_no_text_is_longer_than_its_model_has_places():
 
 
 def test_the_command_prints_the_plan(capsys):
-    assert main(["profile", "--gpu-plan"]) == 0
+    assert main(["profile", "gpu-plan"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(plan_cases()))

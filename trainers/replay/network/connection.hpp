@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface between a worker's playback and the transport of its bytes: sockets (sockets.cpp) or RDMA (rdma/).
+// The interface between a worker's playback and the transport of its bytes: sockets (tcp/) or RDMA (rdma/).
 #pragma once
 
 #include <cstdint>

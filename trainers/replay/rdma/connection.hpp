@@ -2,7 +2,7 @@
 #pragma once
 
 #include "trainers/replay/network/connection.hpp"
-#include "trainers/replay/network/mesh.hpp"
+#include "trainers/replay/network/peer_connections.hpp"
 #include "trainers/replay/rdma/credits.hpp"
 #include "trainers/replay/rdma/verbs.hpp"
 

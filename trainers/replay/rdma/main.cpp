@@ -3,8 +3,8 @@
 // then each connection gets a queue pair.
 #include "native/errors.hpp"
 #include "native/sockets.hpp"
-#include "trainers/replay/network/mesh.hpp"
-#include "trainers/replay/playback/play.hpp"
+#include "trainers/replay/network/peer_connections.hpp"
+#include "trainers/replay/program.hpp"
 #include "trainers/replay/rdma/connection.hpp"
 
 #include <algorithm>
@@ -216,7 +216,7 @@ private:
   Places in_;
 };
 
-class Rdma final : public Way {
+class Rdma final : public Network {
 public:
   void listen(const Options &options) override {
     allow_locked_memory();
@@ -251,6 +251,6 @@ private:
 } // namespace replay::rdma
 
 int main(int argc, char **argv) {
-  replay::rdma::Rdma way;
-  return replay::play(argc, argv, way);
+  replay::rdma::Rdma network;
+  return replay::play(argc, argv, network);
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures a model's computing on this host's GPU: forward and backward pass, buckets of gradients, optimizer's step.
 
-`roundabout profile --gpu-plan` prints the plan that it reads, a JSON file. It prints one line of JSON for each model,
+`roundabout profile gpu-plan` prints the plan that it reads, a JSON file. It prints one line of JSON for each model,
 batch and precision (docs/reference/gpu-computing.md). Parameters and examples are random, and nothing is downloaded or
 sent. A measurement that fails is a line, too, and the others go on.
 """
@@ -94,15 +94,15 @@ class TableNetwork(Network):
     """A network of Table 4.2 whose gradients are all-reduced."""
 
     def _build(self, case):
-        import training_models  # noqa: PLC0415 - loads PyTorch
+        import training_networks  # noqa: PLC0415 - loads PyTorch
 
-        self._loss_of = training_models.loss_of
-        return training_models.network(case["shape"], None)
+        self._loss_of = training_networks.loss_of
+        return training_networks.network(case["shape"], None)
 
     def _draw(self, case, batch):
-        import training_models  # noqa: PLC0415
+        import training_networks  # noqa: PLC0415
 
-        return training_models.Examples(case["shape"], batch, SEED, 0, **case["input"]).draw()
+        return training_networks.Examples(case["shape"], batch, SEED, 0, **case["input"]).draw()
 
     def _outputs(self):
         examples, said = self._given
@@ -330,7 +330,7 @@ def stamp(torch, revision):
     """Return what all measurements of this process share: host, GPU, versions, and the program's revision."""
     digest = hashlib.sha256()
     sources = ("computing/measurement.py", "computing/computing_buckets.py", "computing/computing_layers.py")
-    for name in (*sources, "training_models.py", "training_dlrm.py", "training_times.py"):
+    for name in (*sources, "training_networks.py", "training_dlrm.py", "training_times.py"):
         with open(os.path.join(os.path.dirname(FOLDER), name), "rb") as source:
             digest.update(source.read())
     return {

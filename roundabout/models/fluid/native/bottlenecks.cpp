@@ -12,136 +12,141 @@ enum : char { kNew, kOpen, kDone };
 } // namespace
 
 Bottlenecks::Bottlenecks(const Shares &shares, std::span<const std::size_t> sender_of)
-    : shares_(shares), sender_of_(sender_of), varies_(shares.flows_.size()), arranged_(shares.links_.size()) {
+    : shares_(shares), sender_of_(sender_of), varies_(shares.flows_.size()), states_(shares.links_.size()) {
   const auto &flows = shares_.flows_;
   is_ordered_ = std::ranges::all_of(flows, [&flows](const auto &flow) { return flow.priority == flows[0].priority; });
   for (const auto &flow : flows)
-    if (is_ordered_ && flow.stop >= 0)
-      is_ordered_ = arrange(flow.stop);
+    if (is_ordered_ && flow.bottleneck >= 0)
+      is_ordered_ = append_in_order(flow.bottleneck);
   if (is_ordered_)
-    add_limits();
+    add_constraints();
 }
 
-template <typename Which> Bottlenecks::Range Bottlenecks::gather(std::span<const int> flows, Which which) {
+template <typename Which> Bottlenecks::Range Bottlenecks::append_members(std::span<const int> flows, Which which) {
   const std::size_t begin = members_.size();
   std::ranges::copy_if(flows, std::back_inserter(members_), which);
   return {begin, members_.size()};
 }
 
 // Returns the link's capacity that the flows outside `which` leave.
-template <typename Which> double Bottlenecks::left(int link, Which which) const {
+template <typename Which> double Bottlenecks::capacity_left(int link, Which which) const {
   double left = shares_.links_[index(link)].capacity;
-  for (const int flow : shares_.on(link))
+  for (const int flow : shares_.flows_on(link))
     if (!which(flow))
       left -= shares_.flows_[index(flow)].rate;
   return left;
 }
 
 // Returns the flow whose bottleneck determines this flow's rate.
-int Bottlenecks::root(int flow) const {
-  while (shares_.flows_[index(flow)].stop == Shares::kFeeder)
+int Bottlenecks::limiting_flow(int flow) const {
+  while (shares_.flows_[index(flow)].bottleneck == Shares::kFeeder)
     flow = shares_.flows_[index(flow)].feeder;
   return flow;
 }
 
 // Appends a full link to the order of computation, after the links on which its shares depend. Returns false if the
 // dependencies have a cycle.
-bool Bottlenecks::arrange(int link) {
-  if (arranged_[index(link)] != kNew)
-    return arranged_[index(link)] == kDone;
-  arranged_[index(link)] = kOpen;
-  const auto stops = [this, link](int flow) { return shares_.flows_[index(flow)].stop == link; };
-  for (const int flow : shares_.on(link))
-    if (const int stop = shares_.flows_[index(root(flow))].stop; !stops(flow) && stop >= 0 && !arrange(stop))
+bool Bottlenecks::append_in_order(int link) {
+  if (states_[index(link)] != kNew)
+    return states_[index(link)] == kDone;
+  states_[index(link)] = kOpen;
+  const auto is_limited_here = [this, link](int flow) { return shares_.flows_[index(flow)].bottleneck == link; };
+  for (const int flow : shares_.flows_on(link))
+    if (const int bottleneck = shares_.flows_[index(limiting_flow(flow))].bottleneck;
+        !is_limited_here(flow) && bottleneck >= 0 && !append_in_order(bottleneck))
       return false;
-  arranged_[index(link)] = kDone;
+  states_[index(link)] = kDone;
   const auto varies = [this](int flow) { return varies_[index(flow)] != 0; };
-  const int first = *std::ranges::find_if(shares_.on(link), stops);
-  const bool shared = std::ranges::any_of(
-      shares_.on(link), [&](int flow) { return stops(flow) && sender_of_[index(flow)] != sender_of_[index(first)]; });
-  if (!shared && std::ranges::none_of(shares_.on(link), varies))
+  const int first = *std::ranges::find_if(shares_.flows_on(link), is_limited_here);
+  const bool has_several_senders = std::ranges::any_of(shares_.flows_on(link), [&](int flow) {
+    return is_limited_here(flow) && sender_of_[index(flow)] != sender_of_[index(first)];
+  });
+  if (!has_several_senders && std::ranges::none_of(shares_.flows_on(link), varies))
     return true;
-  Full full{left(link, [&](int flow) { return varies(flow) || stops(flow); }),
-            gather(shares_.on(link), varies),
-            gather(shares_.on(link), stops),
-            {}};
+  FullLink full{capacity_left(link, [&](int flow) { return varies(flow) || is_limited_here(flow); }),
+                append_members(shares_.flows_on(link), varies),
+                append_members(shares_.flows_on(link), is_limited_here),
+                {}};
   full.followers.begin = members_.size();
-  for (const int flow : shares_.on(link))
-    if (stops(flow))
-      follow(flow);
+  for (const int flow : shares_.flows_on(link))
+    if (is_limited_here(flow))
+      mark_varying(flow);
   full.followers.end = members_.size();
-  full_.push_back(full);
+  full_links_.push_back(full);
   return true;
 }
 
 // Marks a flow as varying, and also the flows that it feeds and whose rate it limits.
-void Bottlenecks::follow(int flow) {
+void Bottlenecks::mark_varying(int flow) {
   varies_[index(flow)] = 1;
   varying_.push_back(flow);
   for (int next = shares_.flows_[index(flow)].first_follower; next >= 0;
        next = shares_.flows_[index(next)].next_follower)
-    if (shares_.flows_[index(next)].stop == Shares::kFeeder) {
+    if (shares_.flows_[index(next)].bottleneck == Shares::kFeeder) {
       members_.push_back(next);
-      follow(next);
+      mark_varying(next);
     }
 }
 
 // Adds the remaining constraints under which the rates stay valid: demands, links with room, and full links.
-void Bottlenecks::add_limits() {
+void Bottlenecks::add_constraints() {
   const auto varies = [this](int flow) { return varies_[index(flow)] != 0; };
   for (std::size_t i = 0; i < shares_.flows_.size(); i++) {
     const auto &flow = shares_.flows_[i];
-    if (flow.stop != Shares::kFeeder && (varies_[i] || (flow.feeder >= 0 && varies(flow.feeder))))
-      wishing_.push_back(static_cast<int>(i));
+    if (flow.bottleneck != Shares::kFeeder && (varies_[i] || (flow.feeder >= 0 && varies(flow.feeder))))
+      limited_by_demand_.push_back(static_cast<int>(i));
   }
   for (int link = 0; index(link) < shares_.links_.size(); link++) {
-    const bool has_varying = std::ranges::any_of(shares_.on(link), varies);
-    const auto stops = [this, link](int flow) { return shares_.flows_[index(flow)].stop == link; };
-    const auto stopped = std::ranges::find_if(shares_.on(link), stops);
-    if (stopped == shares_.on(link).end()) {
+    const bool has_varying = std::ranges::any_of(shares_.flows_on(link), varies);
+    const auto is_limited_here = [this, link](int flow) { return shares_.flows_[index(flow)].bottleneck == link; };
+    const auto limited = std::ranges::find_if(shares_.flows_on(link), is_limited_here);
+    if (limited == shares_.flows_on(link).end()) {
       if (has_varying)
-        roomy_.push_back({left(link, varies) + shares_.links_[index(link)].capacity * (kSame - 1),
-                          gather(shares_.on(link), varies)});
+        links_with_room_.push_back(
+            {capacity_left(link, varies) + shares_.links_[index(link)].capacity * (kRounding - 1),
+             append_members(shares_.flows_on(link), varies)});
       continue;
     }
-    const bool weighs = std::ranges::any_of(
-        shares_.on(link), [&](int flow) { return sender_of_[index(flow)] != sender_of_[index(*stopped)]; });
-    if (has_varying || weighs)
-      levels_.push_back({*stopped, gather(shares_.on(link), [&](int flow) { return !stops(flow); })});
+    const bool has_other_senders = std::ranges::any_of(
+        shares_.flows_on(link), [&](int flow) { return sender_of_[index(flow)] != sender_of_[index(*limited)]; });
+    if (has_varying || has_other_senders)
+      share_bounds_.push_back(
+          {*limited, append_members(shares_.flows_on(link), [&](int flow) { return !is_limited_here(flow); })});
   }
 }
 
-double Bottlenecks::wish(int place, std::span<const double> rates) const {
+double Bottlenecks::demand_of(int place, std::span<const double> rates) const {
   const auto &flow = shares_.flows_[index(place)];
-  return flow.feeder < 0 ? flow.wanted : std::min(flow.wanted, rates[index(flow.feeder)]);
+  return flow.feeder < 0 ? flow.demand : std::min(flow.demand, rates[index(flow.feeder)]);
 }
 
-bool Bottlenecks::find(std::span<const double> weights, std::span<double> rates) const {
+bool Bottlenecks::compute_rates(std::span<const double> weights, std::span<double> rates) const {
   if (!is_ordered_)
     return false;
   const auto weight = [&](int flow) { return weights[sender_of_[index(flow)]]; };
-  for (const Full &full : full_) {
+  for (const FullLink &full : full_links_) {
     double left = full.left, sum = 0;
     for (const int flow : in(full.others))
       left -= rates[index(flow)];
-    for (const int flow : in(full.stopped))
+    for (const int flow : in(full.limited))
       sum += weight(flow);
-    for (const int flow : in(full.stopped))
+    for (const int flow : in(full.limited))
       rates[index(flow)] = std::max(left, 0.0) / sum * weight(flow);
     for (const int flow : in(full.followers))
-      rates[index(flow)] = wish(flow, rates);
+      rates[index(flow)] = demand_of(flow, rates);
   }
-  return std::ranges::all_of(wishing_, [&](int flow) { return rates[index(flow)] <= wish(flow, rates) * kSame; }) &&
-         std::ranges::all_of(roomy_,
-                             [&](const Roomy &roomy) {
+  return std::ranges::all_of(limited_by_demand_,
+                             [&](int flow) { return rates[index(flow)] <= demand_of(flow, rates) * kRounding; }) &&
+         std::ranges::all_of(links_with_room_,
+                             [&](const LinkWithRoom &link) {
                                double sum = 0;
-                               for (const int flow : in(roomy.flows))
+                               for (const int flow : in(link.flows))
                                  sum += rates[index(flow)];
-                               return sum <= roomy.left;
+                               return sum <= link.left;
                              }) &&
-         std::ranges::all_of(levels_, [&](const Level &level) {
-           const double most = rates[index(level.stopped)] * kSame, own = weight(level.stopped);
-           return std::ranges::all_of(in(level.others),
+         std::ranges::all_of(share_bounds_, [&](const ShareBound &bound) {
+           const double most = rates[index(bound.limited)] * kRounding, own = weight(bound.limited);
+           return std::ranges::all_of(in(bound.others),
                                       [&](int flow) { return rates[index(flow)] * own <= most * weight(flow); });
          });
 }

@@ -27,43 +27,43 @@ public:
   //
   // The condition is that no link exceeds its capacity, and that each flow gets its demand, or crosses a full link on
   // which no flow gets more for its weight (Bertsekas and Gallager, Data Networks, 6.5.2).
-  bool find(std::span<const double> weights, std::span<double> rates) const;
+  bool compute_rates(std::span<const double> weights, std::span<double> rates) const;
 
 private:
   struct Range {
     std::size_t begin, end; // in members_
   };
-  struct Full {  // a full link on which shares vary
-    double left; // capacity for the varying flows
-    Range others, stopped, followers;
+  struct FullLink { // a full link on which shares vary
+    double left;    // capacity for the varying flows
+    Range others, limited, followers;
   };
-  struct Roomy { // a link that is not full, whose varying flows must not exceed `left`
+  struct LinkWithRoom { // a link that is not full, whose varying flows must not exceed `left`
     double left;
     Range flows;
   };
-  struct Level { // a full link: `others` must not get more for their weight than `stopped`
-    int stopped;
+  struct ShareBound { // a full link: `others` must not get more for their weight than `limited`
+    int limited;
     Range others;
   };
 
-  bool arrange(int link);
-  void follow(int flow);
-  void add_limits();
-  int root(int flow) const;
-  double wish(int flow, std::span<const double> rates) const;
-  template <typename Which> Range gather(std::span<const int> flows, Which which);
-  template <typename Which> double left(int link, Which which) const;
+  bool append_in_order(int link);
+  void mark_varying(int flow);
+  void add_constraints();
+  int limiting_flow(int flow) const;
+  double demand_of(int flow, std::span<const double> rates) const;
+  template <typename Which> Range append_members(std::span<const int> flows, Which which);
+  template <typename Which> double capacity_left(int link, Which which) const;
   std::span<const int> in(Range range) const {
     return std::span(members_).subspan(range.begin, range.end - range.begin);
   }
 
   const Shares &shares_;
   std::span<const std::size_t> sender_of_;
-  std::vector<char> varies_, arranged_;
-  std::vector<int> varying_, wishing_, members_;
-  std::vector<Full> full_;
-  std::vector<Roomy> roomy_;
-  std::vector<Level> levels_;
+  std::vector<char> varies_, states_;
+  std::vector<int> varying_, limited_by_demand_, members_;
+  std::vector<FullLink> full_links_;
+  std::vector<LinkWithRoom> links_with_room_;
+  std::vector<ShareBound> share_bounds_;
   bool is_ordered_ = true;
 };
 

@@ -14,11 +14,11 @@ struct alignas(64) Edge { // one cache line, because each stream that starts or 
 
   double capacity;
   double limit; // the capacity now, which is smaller while congested
-  std::int64_t units = 0, limit_units = 0;
+  std::int64_t bound_units = 0, limit_units = 0;
   Hop *first = nullptr;
-  std::uint64_t seen = 0;
-  int local = -1;
-  bool tight = false, dirty = false;
+  std::uint64_t set_number = 0;
+  int set_index = -1;
+  bool is_tight = false, is_dirty = false;
 };
 
 } // namespace fluid

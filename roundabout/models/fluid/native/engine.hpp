@@ -4,7 +4,7 @@
 #pragma once
 
 #include "roundabout/models/fluid/native/edge.hpp"
-#include "roundabout/models/fluid/native/growing.hpp"
+#include "roundabout/models/fluid/native/integration_step.hpp"
 #include "roundabout/models/fluid/native/job.hpp"
 #include "roundabout/models/fluid/native/shares.hpp"
 
@@ -37,19 +37,19 @@ public:
   std::vector<double> carried(std::size_t edge);
 
   // Returns the streams that are sending now.
-  std::vector<const Flow *> live();
+  std::vector<const Flow *> active_flows();
 
 private:
   void process_instant();
   void change_capacities();
   void update_job(Job &job);
-  void end_step(const std::shared_ptr<Growing> &growing);
+  void end_step(const std::shared_ptr<IntegrationStep> &step);
   void update_demand(Flow &flow);
   void remove_from_links(Flow &flow);
-  void set_demand(Flow &flow, double wanted, double bound, bool is_changed);
+  void set_demand(Flow &flow, double demand, double bound, bool is_changed);
   void update_edge(Edge &edge, bool streams);
-  double limit(const Edge &edge) const;
-  std::int64_t units(double bytes_per_ms) const;
+  double congested_limit(const Edge &edge) const;
+  std::int64_t to_units(double bytes_per_ms) const;
   void mark_dirty(Flow &flow);
 
   void recompute_rates();
@@ -67,20 +67,20 @@ private:
   void reposition(Job &job);
 
   // A direction of a link whose capacity changes in steps.
-  struct Stepping {
+  struct SteppedCapacity {
     Edge *edge;
     std::vector<double> capacities;
   };
 
   std::vector<Edge> edges_;
-  std::vector<Stepping> stepping_;
+  std::vector<SteppedCapacity> stepped_capacities_;
   std::vector<std::vector<double>> carried_; // bytes, by edge, in each sample's time
   std::vector<std::unique_ptr<Job>> jobs_;
-  std::vector<Job *> heap_; // a binary heap with the smallest key first
+  std::vector<Job *> heap_; // a binary heap with the earliest event first
   double congested_, sample_ms_, units_per_rate_;
   double now_ = 0, step_ms_, changes_ms_ = kInfinity; // changes_ms_: the next change of capacities
-  std::size_t steps_ = 1;
-  std::uint64_t instant_ = 0, coupling_ = 0;
+  std::size_t capacity_steps_ = 1;
+  std::uint64_t instant_ = 0, set_number_ = 0;
 
   // State of the present instant: jobs advanced to now, and flows and edges whose rates must be computed.
   std::vector<Job *> updated_, to_update_;

@@ -7,18 +7,30 @@
 #include <utility>
 
 namespace fluid {
-double Timetable::delay_ms(double at_ms) const {
-  double early_ms = std::fmod(shift_ms - at_ms, period_ms);
-  if (early_ms < 0)
-    early_ms += period_ms;
-  return threshold_ms < early_ms && early_ms < period_ms - late_ms ? early_ms : 0;
+namespace {
+
+constexpr double kUnset = -1; // end of computing before an iteration's first communication
+
+} // namespace
+
+double Plan::factor_at(double r) const {
+  return (factor.constant + r * (factor.linear + r * factor.square)) / (factor.below + r * factor.below_linear);
 }
 
-double Plan::bytes() const {
+double Plan::delay_ms(double at_ms) const {
+  if (!has_timetable)
+    return 0;
+  double early_ms = std::fmod(timetable.shift_ms - at_ms, timetable.period_ms);
+  if (early_ms < 0)
+    early_ms += timetable.period_ms;
+  return timetable.threshold_ms < early_ms && early_ms < timetable.period_ms - timetable.late_ms ? early_ms : 0;
+}
+
+double Plan::iteration_bytes() const {
   double sum = 0;
   for (const Phase &phase : phases)
     for (const Stream &stream : phase.streams)
-      sum += stream.size;
+      sum += stream.bytes;
   return sum;
 }
 
@@ -29,7 +41,7 @@ double Flow::drained_ms() const {
   return waiting > 0 && drain > 0 ? waiting / drain : kInfinity;
 }
 
-double Flow::narrowest() const {
+double Flow::narrowest_capacity() const {
   double capacity = kInfinity;
   for (const Hop *hop = hops; hop != hops_end; hop++)
     capacity = std::min(capacity, hop->edge->capacity);
@@ -37,15 +49,16 @@ double Flow::narrowest() const {
 }
 
 void Flow::advance(double ms) {
-  const double born = born_ms();
-  // Streams within a host have no backlog. A backlog that drains within kSameMs is a rounding error.
-  const bool waits = hops != hops_end && drained_ms() > ms + kSameMs;
+  const double produced = produced_ms();
+  // Streams within a host have no backlog. A backlog that drains within kEqualMs is a rounding error.
+  const bool waits = hops != hops_end && drained_ms() > ms + kEqualMs;
   waiting = waits ? std::max(waiting + (inflow() - rate) * ms, 0.0) : 0;
-  if (!feeder && begun)
-    unborn = born <= ms + kSameMs ? 0 : unborn - pace * ms;
+  if (!feeder && has_begun)
+    unproduced = produced <= ms + kEqualMs ? 0 : unproduced - pace * ms;
 }
 
-Sending::Sending(Job &job, const Phase &own) : phase(own), flows(own.streams.size()), left(own.parties.size()) {
+ActivePhase::ActivePhase(Job &job, const Phase &own)
+    : phase(own), flows(own.streams.size()), is_released(own.barriers.size()) {
   std::size_t all = 0;
   for (const Stream &stream : phase.streams)
     all += stream.path.size();
@@ -56,12 +69,12 @@ Sending::Sending(Job &job, const Phase &own) : phase(own), flows(own.streams.siz
     const Stream &stream = phase.streams[i];
     Flow &flow = flows[i];
     flow.job = &job;
-    flow.pace = stream.size / phase.ms;
+    flow.pace = stream.bytes / phase.ms;
     flow.hops = next;
     for (Edge *edge : stream.path)
       *next++ = {&flow, edge};
     flow.hops_end = next;
-    flow.path_capacity = flow.narrowest();
+    flow.path_capacity = flow.narrowest_capacity();
     if (stream.passes_on >= 0) {
       flow.feeder = &flows[index(stream.passes_on)];
       flow.next_follower = std::exchange(flow.feeder->first_follower, &flow);
@@ -69,185 +82,186 @@ Sending::Sending(Job &job, const Phase &own) : phase(own), flows(own.streams.siz
   }
 }
 
-void Sending::begin(std::int64_t number, Tally *tally) {
+void ActivePhase::begin(std::int64_t number, SentBytes *sent) {
   iteration = number;
-  parties = left.size();
+  unreleased = is_released.size();
   std::ranges::fill(entered, 0);
-  std::ranges::fill(left, 0);
+  std::ranges::fill(is_released, 0);
   for (std::size_t i = 0; i < flows.size(); i++) {
     Flow &flow = flows[i];
-    flow.tally = tally;
-    flow.unborn = phase.streams[i].size;
+    flow.sent = sent;
+    flow.unproduced = phase.streams[i].bytes;
     flow.waiting = flow.rate = 0;
-    flow.begun = flow.lags = false;
+    flow.has_begun = flow.builds_backlog = false;
   }
 }
 
-void Sending::enter(int worker) {
+void ActivePhase::enter(int worker) {
   entered[index(worker)] = 1;
   for (std::size_t i = 0; i < flows.size(); i++)
     if (phase.streams[i].sender == worker)
-      flows[i].begun = true;
+      flows[i].has_begun = true;
 }
 
-bool Sending::is_done(const Party &party) const {
-  return std::ranges::all_of(party.awaits, [this](int place) {
+bool ActivePhase::is_done(const Barrier &barrier) const {
+  return std::ranges::all_of(barrier.awaits, [this](int place) {
     const Flow &flow = flows[index(place)];
-    return flow.begun && flow.done() && entered[index(phase.streams[index(place)].receiver)];
+    return flow.has_begun && flow.is_done() && entered[index(phase.streams[index(place)].receiver)];
   });
 }
 
 // --- jobs ------------------------------------------------------------------------------------------------------------
 
 Job::Job(Plan own, std::size_t place, double now)
-    : plan(std::move(own)), bytes(plan.bytes()), number(place),
-      workers_(index(plan.workers), Worker{plan.start_ms, plan.start_ms}), free_(plan.phases.size()), at_(now),
-      departs_(plan.departs_ms) {}
+    : plan(std::move(own)), iteration_bytes(plan.iteration_bytes()), number(place),
+      workers_(index(plan.workers), Worker{plan.start_ms, {plan.start_ms, kUnset, 0, 0}}),
+      idle_phases_(plan.phases.size()), advanced_to_(now), departs_ms_(plan.departs_ms) {}
 
-double Job::weight(const Tally &tally, double more) const {
-  return plan.grows ? plan.weight * plan.factor(std::clamp((tally.sent + more) / bytes, 0.0, 1.0)) : plan.weight;
+double Job::weight(const SentBytes &sent, double more) const {
+  return plan.has_factor ? plan.weight * plan.factor_at(std::clamp((sent.bytes + more) / iteration_bytes, 0.0, 1.0))
+                         : plan.weight;
 }
 
 double Job::next_ms() const {
   if (ended_)
     return kInfinity;
-  double next = departs_, flows = kInfinity;
+  double next = departs_ms_, flows = kInfinity;
   for (const Worker &worker : workers_)
-    next = std::min(next, worker.until);
-  for (const Sending *sending : sending_)
-    for (const Flow &flow : sending->flows)
+    next = std::min(next, worker.until_ms);
+  for (const ActivePhase *active : active_phases_)
+    for (const Flow &flow : active->flows)
       flows = std::min(flows, flow.next_ms());
-  return std::min(next, at_ + flows);
+  return std::min(next, advanced_to_ + flows);
 }
 
 void Job::advance(double now) {
-  const double ms = now - std::exchange(at_, now);
-  for (Sending *sending : sending_) {
-    for (Flow &flow : sending->flows)
-      flow.tally->sent += flow.rate * ms;
+  const double ms = now - std::exchange(advanced_to_, now);
+  for (ActivePhase *active : active_phases_) {
+    for (Flow &flow : active->flows)
+      flow.sent->bytes += flow.rate * ms;
     // A flow reads its feeder's state before the feeder advances. Feeders come first, so go from the last to the first.
-    for (std::size_t i = sending->flows.size(); i-- > 0;)
-      sending->flows[i].advance(ms);
-    for (Flow &flow : sending->flows)
-      if (flow.done())
+    for (std::size_t i = active->flows.size(); i-- > 0;)
+      active->flows[i].advance(ms);
+    for (Flow &flow : active->flows)
+      if (flow.is_done())
         flow.rate = 0;
   }
 }
 
 // Moves workers whose phase is over to the next phase, and ends the job after its last iteration or at its departure.
-void Job::settle(double now) {
+void Job::enter_next_phases(double now) {
   for (bool moved = true; moved && !ended_;) {
     moved = false;
     for (int worker = 0; worker < plan.workers; worker++)
-      if (workers_[index(worker)].until <= now + kSameMs) {
-        enter_next(worker, now);
+      if (workers_[index(worker)].until_ms <= now + kEqualMs) {
+        enter_next_phase(worker, now);
         moved = true;
       }
-    for (std::size_t i = 0; i < sending_.size(); i++) {
-      Sending &sending = *sending_[i];
-      for (std::size_t party = 0; party < sending.left.size(); party++) {
-        if (sending.left[party] || !sending.is_done(sending.phase.parties[party]))
+    for (std::size_t i = 0; i < active_phases_.size(); i++) {
+      ActivePhase &active = *active_phases_[i];
+      for (std::size_t barrier = 0; barrier < active.is_released.size(); barrier++) {
+        if (active.is_released[barrier] || !active.is_done(active.phase.barriers[barrier]))
           continue;
-        sending.left[party] = 1;
-        sending.parties--;
+        active.is_released[barrier] = 1;
+        active.unreleased--;
         moved = true;
-        for (const int worker : sending.phase.parties[party].workers)
-          enter_next(worker, now);
+        for (const int worker : active.phase.barriers[barrier].workers)
+          enter_next_phase(worker, now);
       }
-      if (sending.parties == 0) {
-        retired.push_back(&sending);
-        sending_.erase(sending_.begin() + static_cast<std::ptrdiff_t>(i--));
+      if (active.unreleased == 0) {
+        ended_phases.push_back(&active);
+        active_phases_.erase(active_phases_.begin() + static_cast<std::ptrdiff_t>(i--));
       }
     }
     ended_ = completed_ >= plan.iterations;
   }
-  ended_ = ended_ || now + kSameMs >= departs_;
+  ended_ = ended_ || now + kEqualMs >= departs_ms_;
   if (ended_) {
-    retired.insert(retired.end(), sending_.begin(), sending_.end());
-    sending_.clear();
+    ended_phases.insert(ended_phases.end(), active_phases_.begin(), active_phases_.end());
+    active_phases_.clear();
   }
 }
 
-void Job::enter_next(int place, double now) {
+void Job::enter_next_phase(int place, double now) {
   Worker &worker = workers_[index(place)];
   for (;;) {
     if (++worker.phase == static_cast<int>(plan.phases.size()))
       end_iteration(worker, now);
-    if (worker.begun >= plan.iterations)
-      worker.until = kInfinity;
-    if (worker.begun >= plan.iterations || worker.phase < 0)
+    if (worker.completed() >= plan.iterations)
+      worker.until_ms = kInfinity;
+    if (worker.completed() >= plan.iterations || worker.phase < 0)
       return;
     const Phase &phase = plan.phases[index(worker.phase)];
     if (!phase.sends) {
-      worker.until = now + phase.ms * plan.stretches[index(worker.begun) % plan.stretches.size()];
+      worker.until_ms = now + phase.ms * plan.stretches[index(worker.completed()) % plan.stretches.size()];
       return;
     }
-    const bool takes_part = std::ranges::any_of(phase.parties, [place](const Party &party) {
-      return std::ranges::find(party.workers, place) != party.workers.end();
+    const bool takes_part = std::ranges::any_of(phase.barriers, [place](const Barrier &barrier) {
+      return std::ranges::find(barrier.workers, place) != barrier.workers.end();
     });
     if (takes_part) {
-      worker.until = kInfinity;
-      if (worker.compute_end < 0)
-        worker.compute_end = now;
-      sending_of(worker.begun, worker.phase).enter(place);
+      worker.until_ms = kInfinity;
+      if (worker.iteration.compute_end_ms == kUnset)
+        worker.iteration.compute_end_ms = now;
+      active_phase_of(worker.completed(), worker.phase).enter(place);
       return;
     }
   }
 }
 
 void Job::end_iteration(Worker &worker, double now) {
-  const double compute_end = worker.compute_end < 0 ? now : worker.compute_end;
-  worker.records.insert(worker.records.end(), {worker.started, compute_end, now, worker.delay});
-  worker.begun++;
-  worker.delay = plan.held ? plan.timetable.delay_ms(now) : 0;
-  worker.started = now;
-  worker.compute_end = -1;
-  worker.phase = worker.delay > 0 ? -1 : 0;
-  worker.until = now + worker.delay;
-  completed_ = std::ranges::min(workers_, {}, &Worker::begun).begun;
-  for (std::size_t i = tallies_.size(); i-- > 0;)
-    if (tallies_[i]->iteration < completed_) {
-      free_tallies_.push_back(std::move(tallies_[i]));
-      tallies_.erase(tallies_.begin() + static_cast<std::ptrdiff_t>(i));
+  worker.iteration.end_ms = now;
+  if (worker.iteration.compute_end_ms == kUnset)
+    worker.iteration.compute_end_ms = now;
+  worker.iterations.push_back(worker.iteration);
+  const double delay_ms = plan.delay_ms(now);
+  worker.iteration = {now, kUnset, 0, delay_ms};
+  worker.phase = delay_ms > 0 ? -1 : 0;
+  worker.until_ms = now + delay_ms;
+  completed_ = std::ranges::min(workers_, {}, &Worker::completed).completed();
+  for (std::size_t i = sent_bytes_.size(); i-- > 0;)
+    if (sent_bytes_[i]->iteration < completed_) {
+      free_sent_bytes_.push_back(std::move(sent_bytes_[i]));
+      sent_bytes_.erase(sent_bytes_.begin() + static_cast<std::ptrdiff_t>(i));
     }
 }
 
-Tally *Job::tally_of(std::int64_t iteration) {
-  for (const auto &tally : tallies_)
-    if (tally->iteration == iteration)
-      return tally.get();
-  if (free_tallies_.empty())
-    free_tallies_.push_back(std::make_unique<Tally>());
-  tallies_.push_back(std::move(free_tallies_.back()));
-  free_tallies_.pop_back();
-  *tallies_.back() = {iteration, 0};
-  return tallies_.back().get();
+SentBytes *Job::sent_bytes_of(std::int64_t iteration) {
+  for (const auto &sent : sent_bytes_)
+    if (sent->iteration == iteration)
+      return sent.get();
+  if (free_sent_bytes_.empty())
+    free_sent_bytes_.push_back(std::make_unique<SentBytes>());
+  sent_bytes_.push_back(std::move(free_sent_bytes_.back()));
+  free_sent_bytes_.pop_back();
+  *sent_bytes_.back() = {iteration, 0};
+  return sent_bytes_.back().get();
 }
 
-Sending &Job::sending_of(std::int64_t iteration, int place) {
+ActivePhase &Job::active_phase_of(std::int64_t iteration, int place) {
   const Phase &phase = plan.phases[index(place)];
-  for (Sending *sending : sending_)
-    if (sending->iteration == iteration && &sending->phase == &phase)
-      return *sending;
-  auto &spare = free_[index(place)];
+  for (ActivePhase *active : active_phases_)
+    if (active->iteration == iteration && &active->phase == &phase)
+      return *active;
+  auto &spare = idle_phases_[index(place)];
   if (spare.empty()) {
-    all_.push_back(std::make_unique<Sending>(*this, phase));
-    spare.push_back(all_.back().get());
+    phases_.push_back(std::make_unique<ActivePhase>(*this, phase));
+    spare.push_back(phases_.back().get());
   }
-  Sending *sending = spare.back();
+  ActivePhase *active = spare.back();
   spare.pop_back();
-  sending->begin(iteration, tally_of(iteration));
-  sending_.push_back(sending);
-  return *sending;
+  active->begin(iteration, sent_bytes_of(iteration));
+  active_phases_.push_back(active);
+  return *active;
 }
 
-void Job::recycle() {
-  for (Sending *sending : retired)
-    free_[index(&sending->phase - plan.phases.data())].push_back(sending);
-  retired.clear();
+void Job::reuse_ended_phases() {
+  for (ActivePhase *active : ended_phases)
+    idle_phases_[index(&active->phase - plan.phases.data())].push_back(active);
+  ended_phases.clear();
   if (ended_) {
-    free_.clear();
-    all_.clear();
+    idle_phases_.clear();
+    phases_.clear();
   }
 }
 

@@ -18,11 +18,11 @@ int Shares::add_link(double capacity) {
   return static_cast<int>(links_.size()) - 1;
 }
 
-int Shares::add_flow(double wanted, double weight, int priority, int passes_on) {
+int Shares::add_flow(double demand, double weight, int priority, int feeder) {
   const int place = static_cast<int>(flows_.size()), hops = static_cast<int>(hops_.size());
-  flows_.push_back({wanted, weight, 0, priority, -1, -1, passes_on, hops, hops, kWish, false});
-  if (passes_on >= 0)
-    flows_.back().next_follower = std::exchange(flows_[index(passes_on)].first_follower, place);
+  flows_.push_back({demand, weight, 0, priority, -1, -1, feeder, hops, hops, kDemand, false});
+  if (feeder >= 0)
+    flows_.back().next_follower = std::exchange(flows_[index(feeder)].first_follower, place);
   return place;
 }
 
@@ -46,76 +46,76 @@ void Shares::solve() {
         more = true;
       }
     if (more)
-      fill(next = priority);
+      share_among(next = priority);
   }
 }
 
 void Shares::index_flows() {
-  on_begin_.assign(links_.size() + 2, 0);
+  flows_begin_.assign(links_.size() + 2, 0);
   for (const int link : hops_)
-    on_begin_[index(link) + 2]++;
-  for (std::size_t link = 2; link < on_begin_.size(); link++)
-    on_begin_[link] += on_begin_[link - 1];
-  on_.resize(hops_.size());
+    flows_begin_[index(link) + 2]++;
+  for (std::size_t link = 2; link < flows_begin_.size(); link++)
+    flows_begin_[link] += flows_begin_[link - 1];
+  flows_of_links_.resize(hops_.size());
   for (std::size_t flow = 0; flow < flows_.size(); flow++)
     for (int hop = flows_[flow].hops_begin; hop < flows_[flow].hops_end; hop++)
-      on_[on_begin_[index(hops_[index(hop)]) + 1]++] = static_cast<int>(flow);
+      flows_of_links_[flows_begin_[index(hops_[index(hop)]) + 1]++] = static_cast<int>(flow);
 }
 
-std::span<const int> Shares::on(int link) const {
-  const std::size_t begin = on_begin_[index(link)];
-  return std::span(on_).subspan(begin, on_begin_[index(link) + 1] - begin);
+std::span<const int> Shares::flows_on(int link) const {
+  const std::size_t begin = flows_begin_[index(link)];
+  return std::span(flows_of_links_).subspan(begin, flows_begin_[index(link) + 1] - begin);
 }
 
 // Shares the remaining capacity among the flows of a priority, by progressive filling.
-void Shares::fill(int priority) {
-  start(priority);
-  for (auto next = wishes_.begin(); next != wishes_.end();) {
-    const auto [level, full] = first_full();
+void Shares::share_among(int priority) {
+  prepare(priority);
+  for (auto next = demand_levels_.begin(); next != demand_levels_.end();) {
+    const auto [level, full] = lowest_link();
     // Flows whose demand is below the level of the first full link get their demand.
-    const auto stopped =
-        std::find_if(next, wishes_.end(), [level](const Level &wish) { return wish.level > level * kSame; });
-    for (; next != stopped; next++)
-      if (flows_[index(next->of)].active)
-        freeze(next->of, flows_[index(next->of)].wanted, kWish);
+    const auto above =
+        std::find_if(next, demand_levels_.end(), [level](const Level &each) { return each.level > level * kRounding; });
+    for (; next != above; next++)
+      if (flows_[index(next->number)].active)
+        fix_rate(next->number, flows_[index(next->number)].demand, kDemand);
     if (full < 0 || links_[index(full)].level() > level)
       continue;
-    for (const int flow : on(full))
+    for (const int flow : flows_on(full))
       if (flows_[index(flow)].active)
-        freeze(flow, level * flows_[index(flow)].weight, full);
+        fix_rate(flow, level * flows_[index(flow)].weight, full);
   }
 }
 
 // Returns the link with the lowest level; -1 with an infinite level if there is none. Levels only rise as flows stop,
 // so an outdated entry of the heap is a lower bound.
-Shares::Level Shares::first_full() {
-  while (!levels_.empty()) {
-    const auto [level, link] = levels_.front();
+Shares::Level Shares::lowest_link() {
+  while (!link_levels_.empty()) {
+    const auto [level, link] = link_levels_.front();
     const double now = links_[index(link)].level();
     if (now <= level)
-      return levels_.front();
-    std::ranges::pop_heap(levels_, std::ranges::greater{}, &Level::level);
-    levels_.back().level = now;
+      return link_levels_.front();
+    std::ranges::pop_heap(link_levels_, std::ranges::greater{}, &Level::level);
+    link_levels_.back().level = now;
     if (now < kInfinity)
-      std::ranges::push_heap(levels_, std::ranges::greater{}, &Level::level);
+      std::ranges::push_heap(link_levels_, std::ranges::greater{}, &Level::level);
     else
-      levels_.pop_back();
+      link_levels_.pop_back();
   }
   return {kInfinity, -1};
 }
 
-void Shares::start(int priority) {
+void Shares::prepare(int priority) {
   for (Link &link : links_) {
     link.weight = 0;
     link.active = 0;
   }
-  wishes_.clear();
+  demand_levels_.clear();
   for (std::size_t i = 0; i < flows_.size(); i++) {
     Flow &flow = flows_[i];
     if (flow.priority != priority)
       continue;
     flow.active = true;
-    wishes_.push_back({flow.wanted / flow.weight, static_cast<int>(i)});
+    demand_levels_.push_back({flow.demand / flow.weight, static_cast<int>(i)});
     for (int at = flow.hops_begin; at < flow.hops_end; at++) {
       Link &link = links_[index(hops_[index(at)])];
       link.weight += flow.weight;
@@ -123,18 +123,18 @@ void Shares::start(int priority) {
     }
   }
   // At equal levels, a feeder comes before the flows that it feeds.
-  std::ranges::sort(wishes_, {}, [](const Level &wish) { return std::pair(wish.level, wish.of); });
-  levels_.clear();
+  std::ranges::sort(demand_levels_, {}, [](const Level &each) { return std::pair(each.level, each.number); });
+  link_levels_.clear();
   for (std::size_t i = 0; i < links_.size(); i++)
     if (links_[i].active > 0)
-      levels_.push_back({links_[i].level(), static_cast<int>(i)});
-  std::ranges::make_heap(levels_, std::ranges::greater{}, &Level::level);
+      link_levels_.push_back({links_[i].level(), static_cast<int>(i)});
+  std::ranges::make_heap(link_levels_, std::ranges::greater{}, &Level::level);
 }
 
-void Shares::freeze(int place, double rate, int stop) {
+void Shares::fix_rate(int place, double rate, int bottleneck) {
   Flow &flow = flows_[index(place)];
   flow.rate = rate;
-  flow.stop = stop;
+  flow.bottleneck = bottleneck;
   flow.active = false;
   for (int at = flow.hops_begin; at < flow.hops_end; at++) {
     Link &link = links_[index(hops_[index(at)])];
@@ -144,7 +144,7 @@ void Shares::freeze(int place, double rate, int stop) {
   }
   for (int next = flow.first_follower; next >= 0; next = flows_[index(next)].next_follower)
     if (const Flow &follower = flows_[index(next)]; follower.active)
-      freeze(next, std::min(follower.wanted, rate), kFeeder);
+      fix_rate(next, std::min(follower.demand, rate), kFeeder);
 }
 
 } // namespace fluid

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weighted max-min shares of links, by strict priority, as in roundabout/models/fluid/rates.py, for one set of coupled
-// flows.
+// Weighted max-min shares of links, by strict priority, for one set of coupled flows.
 #pragma once
 
 #include "roundabout/models/fluid/native/numbers.hpp"
@@ -15,14 +14,14 @@ namespace fluid {
 class Shares {
 public:
   // A flow's bottleneck is the number of a link, or one of these: its own demand, or its feeder.
-  static constexpr int kWish = -1, kFeeder = -2;
+  static constexpr int kDemand = -1, kFeeder = -2;
 
   // Removes all links and flows. Both are numbered in the order in which they are added.
   void clear();
   int add_link(double capacity);
-  // Adds traffic with a demand (bytes/ms) and a weight; calls of add_hop() add its links. If `passes_on` is not
+  // Adds traffic with a demand (bytes/ms) and a weight; calls of add_hop() add its links. If `feeder` is not
   // negative, it is an earlier flow of equal weight and priority, whose rate limits this flow's.
-  int add_flow(double wanted, double weight, int priority, int passes_on);
+  int add_flow(double demand, double weight, int priority, int feeder);
   void add_hop(int link);
 
   void set_weight(std::size_t flow, double weight) { flows_[flow].weight = weight; }
@@ -35,10 +34,10 @@ private:
   friend class Bottlenecks;
 
   struct Flow {
-    double wanted, weight, rate;
+    double demand, weight, rate;
     int priority, first_follower, next_follower, feeder;
     int hops_begin, hops_end;
-    int stop;
+    int bottleneck;
     bool active;
   };
   struct Link {
@@ -49,22 +48,22 @@ private:
   };
   struct Level {
     double level;
-    int of; // a flow or a link
+    int number; // a flow or a link
   };
 
-  std::span<const int> on(int link) const;
-  void fill(int priority);
-  void start(int priority);
-  Level first_full();
+  std::span<const int> flows_on(int link) const;
+  void share_among(int priority);
+  void prepare(int priority);
+  Level lowest_link();
   void index_flows();
-  void freeze(int flow, double rate, int stop);
+  void fix_rate(int flow, double rate, int bottleneck);
 
   std::vector<Flow> flows_;
   std::vector<Link> links_;
   std::vector<int> hops_;
-  std::vector<int> on_; // flows, link by link
-  std::vector<std::size_t> on_begin_;
-  std::vector<Level> wishes_, levels_; // scratch of fill(): of flows, of links
+  std::vector<int> flows_of_links_; // flows, link by link
+  std::vector<std::size_t> flows_begin_;
+  std::vector<Level> demand_levels_, link_levels_; // scratch of share_among(): of flows, of links
 };
 
 } // namespace fluid

@@ -17,16 +17,16 @@ std::uint64_t ps_q20_of(double bytes_per_s) {
 
 } // namespace
 
-Fabric::Fabric(const NicPlan &nic, std::span<const PortPlan> plans)
+Fabric::Fabric(const nic_plan &nic, std::span<const port_plan> plans)
     : ports(plans.size()), around_bytes_(nic.around_bytes) {
   for (std::size_t i = 0; i < plans.size(); i++) {
-    const PortPlan &plan = plans[i];
+    const port_plan &plan = plans[i];
     Port &port = ports[i];
     port.is_host = plan.host >= 0;
     port.payload_ps_q20 = ps_q20_of(plan.payload_bytes_per_s);
     port.line_ps_q20 = ps_q20_of(plan.line_bytes_per_s);
     port.control_ps = time_of(static_cast<double>(nic.control_bytes + nic.around_bytes), plan.line_bytes_per_s);
-    port.delay = plan.delay;
+    port.delay = plan.delay_ps;
     port.queue_bytes = plan.queue_bytes;
     port.kmin_bytes = plan.kmin_bytes;
     port.kmax_bytes = plan.kmax_bytes;

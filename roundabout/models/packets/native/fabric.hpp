@@ -2,6 +2,7 @@
 // The fabric: ports, the links that they feed, and routes over them.
 #pragma once
 
+#include "roundabout/models/packets/native/c_api.h"
 #include "roundabout/models/packets/native/switches/port.hpp"
 
 #include <algorithm>
@@ -12,24 +13,9 @@
 
 namespace packets {
 
-// As Python has it (roundabout/models/packets/network.py).
-struct NicPlan {
-  Bytes payload_bytes; // of a full packet
-  Bytes header_bytes;  // of a frame beside its payload, as interfaces count it
-  Bytes control_bytes; // of an ACK's, NACK's or CNP's frame, as interfaces count it
-  Bytes around_bytes;  // of a link's time around each frame: preamble and gap
-  Bytes ack_bytes;     // between two acknowledgements of a message
-  std::int64_t burst;  // packets that the rate limiter releases at once
-  double pace_jitter;  // width of the uniform spread of a burst's time, as a share of it
-  Picos cnp_delay;     // in both NICs together, beside the links' time
-  Picos cnp_jitter;    // width of the uniform spread that is added to it
-  Picos timeout;       // after which an unacknowledged message is sent again
-  std::uint64_t seed;
-};
-
 class Fabric {
 public:
-  Fabric(const NicPlan &nic, std::span<const PortPlan> plans);
+  Fabric(const nic_plan &nic, std::span<const port_plan> plans);
 
   // A host's packets get a counter of marks at each port of their route. Returns the route's first hop.
   std::uint32_t add_route(std::span<const std::uint32_t> ports, std::uint32_t host);

@@ -7,7 +7,7 @@
 
 namespace packets {
 
-Hosts::Hosts(EventQueue &events, Random &random, const NicPlan &nic, Fabric &fabric, Forwarding &forwarding,
+Hosts::Hosts(EventQueue &events, Random &random, const nic_plan &nic, Fabric &fabric, Forwarding &forwarding,
              std::size_t count, Jobs &jobs)
     : counters(count), tcp(events, random, fabric, forwarding, *this), events_(events), random_(random), nic_(nic),
       fabric_(fabric), forwarding_(forwarding), jobs_(jobs),
@@ -53,7 +53,8 @@ void Hosts::attach(QueuePair &pair, const reaction_plan &plan) {
 }
 
 std::uint32_t Hosts::add_connection(std::span<const std::uint32_t> out, std::span<const std::uint32_t> back,
-                                    int priority, std::uint32_t from_host, std::uint32_t to_host, const TcpPlan &plan) {
+                                    int priority, std::uint32_t from_host, std::uint32_t to_host,
+                                    const tcp_plan &plan) {
   const std::uint32_t pair = add_queue_pair(out, back, priority, from_host, to_host, nullptr);
   if (!out.empty())
     pairs[pair].tcp = tcp.add(plan, from_host);
@@ -198,11 +199,27 @@ void Hosts::receive(std::uint32_t which, Picos now) {
       roce_sender_.take_ack(packet, roce_receiver_.sack_of(which), now);
     break;
   case Kind::kCnp: {
-    const auto jitter = static_cast<Picos>(static_cast<double>(nic_.cnp_jitter) * random_.uniform());
-    events_.delay(now + nic_.cnp_delay + jitter, CnpEvent{packet.pair});
+    const auto jitter = static_cast<Picos>(static_cast<double>(nic_.cnp_jitter_ps) * random_.uniform());
+    events_.delay(now + nic_.cnp_delay_ps + jitter, CnpEvent{packet.pair});
     break;
   }
   }
+}
+
+std::uint32_t Hosts::make_reply(std::uint32_t index, Kind kind, Bytes frame_bytes) {
+  const QueuePair &pair = pairs[index];
+  const std::uint32_t which = forwarding_.packets.take();
+  Packet &packet = forwarding_.packets[which];
+  packet.seq = pair.expected;
+  packet.pair = index;
+  packet.hop = pair.back;
+  packet.payload = 0;
+  packet.frame = static_cast<std::uint16_t>(frame_bytes);
+  packet.kind = kind;
+  packet.priority = kind == Kind::kCnp ? kCnpPriority : pair.priority;
+  packet.marked = packet.wants_ack = packet.is_ecn = packet.echo = packet.is_duplicate = false;
+  packet.blocks = 0;
+  return which;
 }
 
 // --- turns at the NIC ------------------------------------------------------------------------------------------------

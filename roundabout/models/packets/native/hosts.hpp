@@ -16,11 +16,6 @@ namespace packets {
 
 class Jobs;
 
-// Cumulative, of one host's NIC.
-struct HostCounters {
-  std::int64_t marked = 0, cnps_sent = 0, cnps_handled = 0, out_of_sequence = 0;
-};
-
 class Hosts {
   struct MltcpJobDeleter {
     void operator()(mltcp_job *job) const { mltcp_job_destroy(job); }
@@ -28,7 +23,7 @@ class Hosts {
   std::vector<std::unique_ptr<mltcp_job, MltcpJobDeleter>> mltcp_jobs_; // They outlive their members.
 
 public:
-  Hosts(EventQueue &events, Random &random, const NicPlan &nic, Fabric &fabric, Forwarding &forwarding,
+  Hosts(EventQueue &events, Random &random, const nic_plan &nic, Fabric &fabric, Forwarding &forwarding,
         std::size_t count, Jobs &jobs);
   Hosts(const Hosts &) = delete;
   ~Hosts();
@@ -38,7 +33,7 @@ public:
                                std::uint32_t from_host, std::uint32_t to_host, const reaction_plan *plan);
   // Adds a TCP connection in the same way; its number is that of the queue pair of its bytes.
   std::uint32_t add_connection(std::span<const std::uint32_t> out, std::span<const std::uint32_t> back, int priority,
-                               std::uint32_t from_host, std::uint32_t to_host, const TcpPlan &plan);
+                               std::uint32_t from_host, std::uint32_t to_host, const tcp_plan &plan);
   // Adds another queue pair or connection like `pair` during the simulation, which invalidates references to them.
   std::uint32_t add_queue_pair_like(std::uint32_t pair, const reaction_plan *plan);
 
@@ -64,14 +59,16 @@ public:
   Bytes allowed_by_feeders(const QueuePair &pair) const;    // bytes of the message that the pair may have sent
   void advance(std::uint32_t pair, Bytes bytes, Picos now); // The next bytes of the stream have arrived.
   void complete(const QueuePair &pair, Picos now);          // The receiver has acknowledged the message.
-  void request_turn(std::uint32_t pair, Picos now);         // at the NIC
-  void keep_turn(std::uint32_t pair);                       // while the NIC sends its packet: it is next again
-  void rejoin_turn(std::uint32_t pair);                     // in the same case, but behind all others
+  // Makes an ACK, NACK or CNP of what the pair has received, and returns its place in the pool.
+  std::uint32_t make_reply(std::uint32_t pair, Kind kind, Bytes frame_bytes);
+  void request_turn(std::uint32_t pair, Picos now); // at the NIC
+  void keep_turn(std::uint32_t pair);               // while the NIC sends its packet: it is next again
+  void rejoin_turn(std::uint32_t pair);             // in the same case, but behind all others
 
   std::uint32_t index_of(const QueuePair &pair) const { return static_cast<std::uint32_t>(&pair - pairs.data()); }
 
   std::vector<QueuePair> pairs;
-  std::vector<HostCounters> counters; // by host
+  std::vector<host_sample> counters; // by host
   TcpStack tcp;
 
 private:
@@ -80,7 +77,7 @@ private:
 
   EventQueue &events_;
   Random &random_;
-  const NicPlan &nic_;
+  const nic_plan &nic_;
   Fabric &fabric_;
   Forwarding &forwarding_;
   Jobs &jobs_;

@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "roundabout/models/packets/native/simulation.hpp"
 
+#include <array>
 #include <bit>
 #include <type_traits>
 
 namespace packets {
+namespace {
 
-Simulation::Simulation(const NicPlan &nic, std::span<const PortPlan> ports, std::size_t host_count, Picos sample)
+template <typename Columns> constexpr std::size_t kColumns = sizeof(Columns) / sizeof(std::int64_t);
+
+} // namespace
+
+Simulation::Simulation(const nic_plan &nic, std::span<const port_plan> ports, std::size_t host_count, Picos sample,
+                       Picos lead)
     : nic_(nic), random_(nic.seed), fabric(nic_, ports), ecn(random_), mmu(events_, fabric, ecn),
       forwarding(events_, random_, fabric, mmu, ecn, hosts),
       hosts(events_, random_, nic_, fabric, forwarding, host_count, jobs), cross_traffic(events_, hosts),
-      jobs(events_, hosts, cross_traffic), sample_(sample) {}
+      jobs(events_, hosts, cross_traffic), sample_(sample), lead_(lead) {}
 
 void Simulation::use_red(std::uint32_t port, double weight) {
   ecn.use_red(fabric.ports[port], weight, nic_.payload_bytes);
@@ -88,19 +95,25 @@ std::size_t Simulation::row() const {
   for (const Port &port : fabric.ports)
     switch_ports += !port.is_host;
   const auto queues = static_cast<std::size_t>(std::popcount(sampled_queues_));
-  return kPortColumns * fabric.ports.size() + fabric.mark_counters().size() + kHostColumns * hosts.counters.size() +
-         kQueueColumns * queues * switch_ports + kBufferColumns * mmu.buffers().size();
+  return kColumns<port_sample> * fabric.ports.size() + fabric.mark_counters().size() +
+         kColumns<host_sample> * hosts.counters.size() + kColumns<queue_sample> * queues * switch_ports +
+         kColumns<buffer_sample> * mmu.buffers().size();
+}
+
+template <typename Columns> void Simulation::append(const Columns &columns) {
+  const auto values = std::bit_cast<std::array<std::int64_t, kColumns<Columns>>>(columns);
+  samples_.insert(samples_.end(), values.begin(), values.end());
 }
 
 void Simulation::sample() {
   for (const Port &port : fabric.ports) {
     const QueueCounters c = port.read_counters(now_);
-    samples_.insert(samples_.end(), {c.tx_bytes, c.tx_packets, port.backlog(), c.drops, c.marks, c.pauses, c.paused});
+    append(port_sample{c.tx_bytes, c.tx_packets, port.backlog(), c.drops, c.marks, c.pauses, c.paused});
   }
   for (const auto &each : fabric.mark_counters())
     samples_.push_back(each.marks);
-  for (const HostCounters &each : hosts.counters)
-    samples_.insert(samples_.end(), {each.marked, each.cnps_sent, each.cnps_handled, each.out_of_sequence});
+  for (const host_sample &each : hosts.counters)
+    append(each);
   sample_switches();
   sample_count_++;
   events_.cancel({EventKind::kSample});
@@ -113,11 +126,11 @@ void Simulation::sample_switches() {
     for (int queue = 0; queue < kPriorities && !port.is_host; queue++)
       if (sampled_queues_ & bit(queue)) {
         const QueueCounters c = port.read_counters(queue, now_);
-        samples_.insert(samples_.end(), {c.tx_bytes, c.tx_packets, port.queues[queue].bytes, c.drops, c.marks, c.pauses,
-                                         c.paused, static_cast<std::int64_t>(ecn.red_average(port, queue))});
+        append(queue_sample{c.tx_bytes, c.tx_packets, port.queues[queue].bytes, c.drops, c.marks, c.pauses, c.paused,
+                            static_cast<std::int64_t>(ecn.red_average(port, queue))});
       }
   for (const SharedBuffer &each : mmu.buffers())
-    samples_.insert(samples_.end(), {each.state().shared, each.state().headroom, each.state().most});
+    append(each.state());
 }
 
 } // namespace packets

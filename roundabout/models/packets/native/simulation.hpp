@@ -8,16 +8,13 @@
 
 namespace packets {
 
-// A sample is a row of integers: of each port, counter of marks, host, sampled queue and buffer.
-inline constexpr std::size_t kPortColumns = 7, kHostColumns = 4, kQueueColumns = 8, kBufferColumns = 3;
-
 class Simulation {
-  const NicPlan nic_; // Parts refer to those that are declared before them.
+  const nic_plan nic_; // Parts refer to those that are declared before them.
   EventQueue events_;
   Random random_;
 
 public:
-  Simulation(const NicPlan &nic, std::span<const PortPlan> ports, std::size_t host_count, Picos sample);
+  Simulation(const nic_plan &nic, std::span<const port_plan> ports, std::size_t host_count, Picos sample, Picos lead);
 
   Fabric fabric;
   EcnMarker ecn;
@@ -32,12 +29,11 @@ public:
   // Samples each of these queues of switch ports, too; called before the first `run`.
   void sample_queues(std::uint8_t queues);
 
-  void set_lead(Picos lead) { lead_ = lead; } // the instant of the first sample
-
   // Simulates until an instant, until all jobs have ended, or for that many events; returns how many are left.
   std::int64_t run(Picos until, std::int64_t events, bool while_jobs);
 
   Picos now() const { return now_; }
+  Picos lead() const { return lead_; } // the instant of the first sample
   std::size_t sample_count() const { return sample_count_; }
   const std::vector<std::int64_t> &samples() const { return samples_; }
   std::size_t row() const;
@@ -47,6 +43,7 @@ private:
   void dispatch(EventTarget target);
   void sample();
   void sample_switches();
+  template <typename Columns> void append(const Columns &columns); // to the samples
 
   Picos now_ = 0, sample_ = 0, lead_ = 0;
   bool has_begun_ = false;

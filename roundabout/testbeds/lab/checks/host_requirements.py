@@ -3,14 +3,11 @@
 
 import os
 import sys
-from pathlib import Path
 
-from roundabout.core.btf import KERNEL_BTF
+from roundabout.testbeds.lab.checks.kernel_features import require_btf
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.lifecycle import ssh
 from roundabout.testbeds.lab.network import paths
-
-TIME_NAMESPACE = Path("/proc/self/ns/time")
 
 
 def require_root() -> None:
@@ -25,21 +22,8 @@ def require_root() -> None:
 def require_all() -> None:
     """Raise LabError for the first missing requirement of a lab, so that no incomplete lab is built."""
     require_root()
-    if not KERNEL_BTF.exists():
-        raise LabError(
-            f"this kernel ({os.uname().release}) has no BTF: {KERNEL_BTF} is missing",
-            "boot a kernel with CONFIG_DEBUG_INFO_BTF=y",
-        )
+    require_btf()
     ssh.find_sshd()
     for name in ("labinit", "labenter", "switchport"):
         paths.program_path(name)
     paths.bpf_object_path("ecn")
-
-
-def require_own_clocks() -> None:
-    """Raise LabError if the kernel does not support separate clocks for hosts (time namespaces)."""
-    if not TIME_NAMESPACE.exists():
-        raise LabError(
-            f"this kernel ({os.uname().release}) has no time namespaces: {TIME_NAMESPACE} is missing",
-            "boot Linux 5.6 or later with CONFIG_TIME_NS=y, or leave the hosts' clocks unshifted",
-        )

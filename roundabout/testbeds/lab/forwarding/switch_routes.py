@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from roundabout.runner.trial.jobs import source_ports, worker_ports
-from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Hop
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.lab.ecn.marking import call_switchport
 from roundabout.testbeds.lab.network import paths
 from roundabout.testbeds.lab.network.layout import Layout

@@ -17,10 +17,10 @@ from roundabout.runner.fidelity import Fidelity
 from roundabout.runner.hosts.host_group import Capability, DscpClasses, EchoTimes, Host, Port, Scaling
 from roundabout.runner.machine.state import STATE
 from roundabout.runner.trial.sampler import COUNTERS_MS
-from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.lab.calibration.calibration import Calibration, Ecn, load_calibration
-from roundabout.testbeds.lab.checks import host_requirements
+from roundabout.testbeds.lab.checks import host_requirements, kernel_features
 from roundabout.testbeds.lab.checks.fidelity import lab_fidelity
 from roundabout.testbeds.lab.ecn import bpffs, marking
 from roundabout.testbeds.lab.errors import LabError
@@ -74,7 +74,7 @@ class Lab(Scaling):
         host_requirements.require_all()
         shifts = dict(clock_shift_ns or {})
         if shifts:
-            host_requirements.require_own_clocks()
+            kernel_features.require_time_namespaces()
             _refuse_unknown_hosts(shifts, topology)
         calibration = (calibration or load_calibration()).for_scale(scale, transport_dilation or dilation)
         lab = paths.LabPaths(_check_name(name or topology.name))

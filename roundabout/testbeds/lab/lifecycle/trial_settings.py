@@ -7,10 +7,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from roundabout.runner.hosts.tcp import RTO_MIN_MS, wmem
-from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.transports import Parameter, Transport, find_violation
 from roundabout.spec.transports.declarations import FACTS
 from roundabout.spec.transports.queues import step_bytes
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.lab.calibration.calibration import CERTAIN, NEVER_MARK, Calibration, Ecn
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.network.feedback import held_us
@@ -28,7 +28,7 @@ TCP = {"net.ipv4.tcp_ecn": 1, "net.ipv4.tcp_early_retrans": 0}
 # Settings of TCP with drop-tail queues. Tail loss probes avoid a timeout for a lost tail. Timeouts still occur, because
 # windows are short if packets are not scaled. Linux's minimum of 200 ms would separate jobs by chance. The minimum of
 # 10 ms is a guess: DCTCP's evaluation (SIGCOMM'10) is said to use it, but no source of ours prints it. Its effect is
-# measured in docs/results/mltcp.md: jobs with a common start stay together.
+# measured in docs/results/mltcp-packets.md: jobs with a common start stay together.
 DROP_TAIL = {"net.ipv4.tcp_ecn": 0, "net.ipv4.tcp_early_retrans": 3}
 DROP_TAIL_RTO_MIN_MS = 10
 # Settings of transports that stand for a NIC's transport. Its rate does not restart after a computing phase.

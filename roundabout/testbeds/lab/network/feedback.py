@@ -3,7 +3,7 @@
 
 from statistics import fmean
 
-from roundabout.spec.experiment import TrialSpec
+from roundabout.spec.trial_spec import TrialSpec
 
 ROUND_TRIP_US = 100.0
 """Real time from a mark to its echo at the sender's device: the feedback of a lab that holds nothing back.

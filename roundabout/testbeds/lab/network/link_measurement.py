@@ -24,7 +24,7 @@ from roundabout.testbeds.lab.network.layout import HostNic, Layout
 from roundabout.testbeds.lab.network.namespaces import run_inside
 from roundabout.testbeds.lab.network.port_queues import Queue
 
-TOLERANCE = 0.03
+RATE_TOLERANCE = 0.03  # largest deviation of a link's measured rate from the topology's, as a share of the latter
 WARM_UP_S = 0.015
 # Durations of the measurements of a port. If a port misses its rate, the next duration is tried, and the last one is
 # repeated. A temporary lack of CPU time is a likelier cause than a wrong link, and can last on virtual machines.
@@ -57,7 +57,8 @@ def measure_links(
     """Measure every link in both directions. Of several paths, those that no route between hosts takes are left out.
 
     Raises:
-        LabError: for 30 s, each measurement of a port differed from the topology's rate by more than 3 %.
+        LabError: for 30 s, each measurement of a port differed from the topology's rate by more than
+            RATE_TOLERANCE.
     """
     crossed = {hop.link.name for route in layout.links_between.values() for hop in route}
     links = [link.name for link in layout.topology.links if link.name in crossed]
@@ -133,14 +134,14 @@ def group_probes(probes: list[Probe], scale: float) -> Iterator[list[Probe]]:
 
 
 def _is_off(port: Port, measured_gbps: float) -> bool:
-    return abs(measured_gbps / port.payload_rate_gbps - 1) > TOLERANCE
+    return abs(measured_gbps / port.payload_rate_gbps - 1) > RATE_TOLERANCE
 
 
 def _raise_off_rate(port: Port, measured_gbps: float, tries: int, waited_s: float) -> NoReturn:
     raise LabError(
         f"link {port.link}, from {port.switch} to {port.towards}: measured {measured_gbps:.2f} Gbit/s of payload,"
-        f" expected {port.payload_rate_gbps:g} within {TOLERANCE:.0%} (at the papers' scale); it was off in each of"
-        f" {tries} tries, of which this one began after {waited_s:.0f} s",
+        f" expected {port.payload_rate_gbps:g} within {RATE_TOLERANCE:.0%} (at the papers' scale); it was off in each"
+        f" of {tries} tries, of which this one began after {waited_s:.0f} s",
         "end what else keeps this machine busy, or choose a larger scale",
     )
 

@@ -9,10 +9,10 @@ from pyroute2 import IPRoute
 from pyroute2.netlink.rtnl import tcmsg
 
 from roundabout.runner.hosts.host_group import Port
-from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.frames import frame_bytes, segment_bytes
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports.queues import drop_tail_bytes
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.lab.calibration.calibration import Calibration
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.network.kernel_refusal import explain_refusal

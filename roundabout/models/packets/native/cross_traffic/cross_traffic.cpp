@@ -15,30 +15,32 @@ std::uint32_t CrossTraffic::add_traffic() {
   return static_cast<std::uint32_t>(traffics_.size() - 1);
 }
 
-void CrossTraffic::add_pool(std::uint32_t index, std::uint32_t pair, std::int64_t most_connections, bool is_fresh,
+void CrossTraffic::add_pool(std::uint32_t index, std::uint32_t pair, std::int64_t max_connections, bool is_fresh,
                             const reaction_plan *plan) {
   Traffic &traffic = traffics_[index];
   Pool pool;
   if (plan)
     pool.plan = *plan;
   pool.first_pair = pair;
-  pool.most_connections = static_cast<std::size_t>(most_connections);
+  pool.max_connections = static_cast<std::size_t>(max_connections);
   pool.is_fresh = is_fresh;
   traffic.pools.push_back(std::move(pool));
 }
 
-void CrossTraffic::set_flows(std::uint32_t index, std::span<const PlannedFlow> flows) {
+void CrossTraffic::set_flows(std::uint32_t index, std::span<const flow_plan> flows) {
   traffics_[index].flows.assign(flows.begin(), flows.end());
-  traffics_[index].records.resize(flows.size());
+  traffics_[index].records.resize(flows.size(), {.start_ps = -1, .end_ps = -1});
 }
 
-void CrossTraffic::set_streams(std::uint32_t index, const StreamPlan &plan) { traffics_[index].streams = plan; }
+void CrossTraffic::set_streams(std::uint32_t index, const stream_plan &plan) { traffics_[index].streams = plan; }
 
 void CrossTraffic::begin() {
   for (std::uint32_t i = 0; i < traffics_.size(); i++) {
     const Traffic &traffic = traffics_[i];
     const bool has_streams = traffic.streams.streams > 0;
-    events_.set({EventKind::kCrossTraffic, i}, has_streams ? 0 : traffic.flows.empty() ? kNever : traffic.flows[0].at);
+    events_.set({EventKind::kCrossTraffic, i}, has_streams             ? 0
+                                               : traffic.flows.empty() ? kNever
+                                                                       : traffic.flows[0].at_ps);
   }
 }
 
@@ -50,12 +52,12 @@ void CrossTraffic::handle(std::uint32_t index, Picos now) {
       begin_streams(index, now);
     else
       compare_rate(index, now);
-    events_.set(target, now + traffic.streams.step);
+    events_.set(target, now + traffic.streams.step_ps);
     return;
   }
-  while (traffic.next < traffic.flows.size() && traffic.flows[traffic.next].at <= now)
+  while (traffic.next < traffic.flows.size() && traffic.flows[traffic.next].at_ps <= now)
     launch(index, static_cast<std::uint32_t>(traffic.next++), now);
-  events_.set(target, traffic.next < traffic.flows.size() ? traffic.flows[traffic.next].at : kNever);
+  events_.set(target, traffic.next < traffic.flows.size() ? traffic.flows[traffic.next].at_ps : kNever);
 }
 
 // Makes one more connection of a pool: the one that is in the network, or another like it.
@@ -78,7 +80,7 @@ void CrossTraffic::launch(std::uint32_t index, std::uint32_t flow, Picos now) {
     const std::uint32_t pair = pool.idle.back();
     pool.idle.pop_back();
     begin_flow(pair, flow, now);
-  } else if (pool.pairs.size() < pool.most_connections) {
+  } else if (pool.pairs.size() < pool.max_connections) {
     begin_flow(connect(index, place), flow, now);
   } else {
     pool.waiting.push_back(flow);
@@ -90,7 +92,7 @@ void CrossTraffic::begin_flow(std::uint32_t index, std::uint32_t flow, Picos now
   Traffic &traffic = traffics_[slot.traffic];
   const Pool &pool = traffic.pools[slot.pool];
   slot.flow = flow;
-  traffic.records[flow].start = now;
+  traffic.records[flow].start_ps = now;
   QueuePair &pair = hosts_.pairs[index];
   const Bytes begin = pair.expected, end = begin + traffic.flows[flow].bytes;
   pair.awaited = end;
@@ -103,7 +105,7 @@ void CrossTraffic::begin_flow(std::uint32_t index, std::uint32_t flow, Picos now
 void CrossTraffic::message_received(std::uint32_t index, Picos now) {
   const Slot &slot = slots_[index];
   if (slot.flow != kNone)
-    traffics_[slot.traffic].records[slot.flow].end = now;
+    traffics_[slot.traffic].records[slot.flow].end_ps = now;
 }
 
 void CrossTraffic::message_taken(std::uint32_t index, Picos now) {
@@ -139,12 +141,12 @@ void CrossTraffic::begin_streams(std::uint32_t index, Picos now) {
 
 void CrossTraffic::compare_rate(std::uint32_t index, Picos now) {
   Traffic &traffic = traffics_[index];
-  StreamPlan &plan = traffic.streams;
+  stream_plan &plan = traffic.streams;
   const Picos lasted = now - traffic.tried_at;
   const Bytes unwritten = plan.streams * plan.write_bytes;
   const auto arrived = static_cast<double>(result(index).delivered - traffic.tried_before + unwritten);
-  const double wanted = plan.least_share * plan.bytes_per_s * static_cast<double>(lasted) / kPsPerSecond;
-  if (lasted < plan.probe || plan.streams >= plan.most_streams || arrived >= wanted)
+  const double wanted = plan.min_share * plan.bytes_per_s * static_cast<double>(lasted) / kPsPerSecond;
+  if (lasted < plan.probe_ps || plan.streams >= plan.max_streams || arrived >= wanted)
     return;
   const auto &pairs = traffic.pools[0].pairs;
   for (auto each = pairs.end() - plan.streams; each != pairs.end(); each++)
@@ -153,9 +155,9 @@ void CrossTraffic::compare_rate(std::uint32_t index, Picos now) {
   begin_streams(index, now);
 }
 
-TrafficResult CrossTraffic::result(std::uint32_t index) const {
+traffic_result CrossTraffic::result(std::uint32_t index) const {
   const Traffic &traffic = traffics_[index];
-  TrafficResult found{0, 0, 0, 0, 0, 0, traffic.streams.streams};
+  traffic_result found{0, 0, 0, 0, 0, 0, traffic.streams.streams};
   for (const Pool &pool : traffic.pools)
     for (const std::uint32_t each : pool.pairs) {
       const QueuePair &pair = hosts_.pairs[each];

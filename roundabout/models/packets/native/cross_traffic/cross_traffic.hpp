@@ -3,39 +3,13 @@
 // sends them.
 #pragma once
 
+#include "roundabout/models/packets/native/c_api.h"
 #include "roundabout/models/packets/native/hosts.hpp"
 
 #include <span>
 #include <vector>
 
 namespace packets {
-
-// As Python has it (roundabout/models/packets/structures.py).
-struct PlannedFlow {
-  Picos at;
-  Bytes bytes;
-  std::int64_t pool; // of its traffic's pools
-};
-
-struct FlowRecord {
-  Picos start = -1, end = -1; // it got its connection; its receiver had all. Below 0: not yet
-};
-
-// Streams share a rate. While less than `least_share` of it arrives, one more is tried, from the beginning.
-struct StreamPlan {
-  double bytes_per_s;
-  double least_share;
-  std::int64_t streams, most_streams;
-  Bytes write_bytes; // that each may have yet to write
-  Picos step, probe; // rates are compared at each step, but not before `probe`
-};
-
-struct TrafficResult {
-  Bytes delivered; // in order, to all receivers
-  std::int64_t packets, resent, arrived, marked;
-  std::int64_t connections; // made so far
-  std::int64_t streams;     // of the present try
-};
 
 class CrossTraffic {
 public:
@@ -45,13 +19,13 @@ public:
 
   // Connections to one receiver, which are made when all others are busy. The first one is `pair`, which is in the
   // network already. With `is_fresh` a connection begins anew with each flow, a round trip after it. RoCE has a plan.
-  void add_pool(std::uint32_t traffic, std::uint32_t pair, std::int64_t most_connections, bool is_fresh,
+  void add_pool(std::uint32_t traffic, std::uint32_t pair, std::int64_t max_connections, bool is_fresh,
                 const reaction_plan *plan);
 
   // Flows in the order of their starts.
-  void set_flows(std::uint32_t traffic, std::span<const PlannedFlow> flows);
+  void set_flows(std::uint32_t traffic, std::span<const flow_plan> flows);
   // Streams over the traffic's first pool from the trial's begin on.
-  void set_streams(std::uint32_t traffic, const StreamPlan &plan);
+  void set_streams(std::uint32_t traffic, const stream_plan &plan);
 
   std::size_t count() const { return traffics_.size(); }
   void begin(); // schedules the first events
@@ -60,14 +34,14 @@ public:
   void message_taken(std::uint32_t pair, Picos now);    // The sender has its acknowledgement.
   void message_received(std::uint32_t pair, Picos now); // The receiver has all of it.
 
-  TrafficResult result(std::uint32_t traffic) const;
-  const std::vector<FlowRecord> &records(std::uint32_t traffic) const { return traffics_[traffic].records; }
+  traffic_result result(std::uint32_t traffic) const;
+  const std::vector<flow_record> &records(std::uint32_t traffic) const { return traffics_[traffic].records; }
 
 private:
   struct Pool {
     reaction_plan plan{};
     std::uint32_t first_pair = kNone;
-    std::size_t most_connections = 0;
+    std::size_t max_connections = 0;
     bool is_fresh = false;
     std::vector<std::uint32_t> pairs;
     std::vector<std::uint32_t> idle;    // the last one is used first, as crossgen does
@@ -76,11 +50,11 @@ private:
   };
 
   struct Traffic {
-    std::vector<PlannedFlow> flows;
-    std::vector<FlowRecord> records;
+    std::vector<flow_plan> flows;
+    std::vector<flow_record> records;
     std::vector<Pool> pools;
     std::size_t next = 0;
-    StreamPlan streams{};
+    stream_plan streams{};
     Picos tried_at = 0;     // when the present number of streams began
     Bytes tried_before = 0; // delivered until then
   };

@@ -8,25 +8,31 @@
 
 namespace packets {
 
-Picos Timetable::delay(Picos at) const {
-  if (period <= 0)
+namespace {
+
+// Returns how long an iteration that could begin at `at` waits for the job's timetable.
+Picos delay(const job_plan &plan, Picos at) {
+  if (plan.period_ps <= 0)
     return 0;
-  Picos early = (shift - at) % period;
+  Picos early = (plan.shift_ps - at) % plan.period_ps;
   if (early < 0)
-    early += period;
-  return threshold < early && early < period - late ? early : 0;
+    early += plan.period_ps;
+  return plan.threshold_ps < early && early < plan.period_ps - plan.late_ps ? early : 0;
 }
 
-std::uint32_t Jobs::add_job(const JobPlan &plan) {
+} // namespace
+
+std::uint32_t Jobs::add_job(const job_plan &plan, std::span<const double> stretches) {
   Job job;
   job.plan = plan;
+  job.stretches.assign(stretches.begin(), stretches.end());
   job.first_worker = static_cast<std::uint32_t>(workers_.size());
-  job.working = plan.workers;
+  job.working = static_cast<std::uint32_t>(plan.workers);
   const auto index = static_cast<std::uint32_t>(jobs_.size());
-  for (std::uint32_t i = 0; i < plan.workers; i++) {
+  for (std::uint32_t i = 0; i < job.working; i++) {
     Worker worker;
     worker.job = index;
-    worker.started = plan.begins;
+    worker.started = plan.begins_ps;
     workers_.push_back(std::move(worker));
   }
   jobs_.push_back(std::move(job));
@@ -62,9 +68,9 @@ void Jobs::add_message(std::uint32_t index, std::uint32_t pair, std::uint32_t se
 
 void Jobs::begin() {
   for (std::uint32_t i = 0; i < workers_.size(); i++)
-    events_.set({EventKind::kWorker, i}, jobs_[workers_[i].job].plan.begins);
+    events_.set({EventKind::kWorker, i}, jobs_[workers_[i].job].plan.begins_ps);
   for (std::uint32_t i = 0; i < jobs_.size(); i++)
-    events_.set({EventKind::kDeparture, i}, jobs_[i].plan.departs);
+    events_.set({EventKind::kDeparture, i}, jobs_[i].plan.departs_ps);
 }
 
 void Jobs::message_taken(const QueuePair &pair, Picos now) {
@@ -99,7 +105,7 @@ void Jobs::enter_next_phase(std::uint32_t index, Picos now) {
     const auto place = static_cast<std::size_t>(worker.phase);
     const Phase &phase = job.phases[place];
     if (!phase.sends) {
-      const auto &stretches = job.plan.stretches;
+      const auto &stretches = job.stretches;
       const double stretch = stretches[static_cast<std::size_t>(worker.iteration) % stretches.size()];
       events_.set({EventKind::kWorker, index},
                   now + static_cast<Picos>(std::llround(static_cast<double>(phase.length) * stretch)));
@@ -164,7 +170,7 @@ void Jobs::end_iteration(std::uint32_t index, Picos now) {
       end(worker.job, now);
     return;
   }
-  worker.delay = job.plan.timetable.delay(now);
+  worker.delay = delay(job.plan, now);
   events_.set({EventKind::kWorker, index}, now + worker.delay);
 }
 
@@ -190,7 +196,7 @@ std::int64_t Jobs::completed(std::uint32_t index) const {
   return least;
 }
 
-const std::vector<IterationRecord> &Jobs::records(std::uint32_t job, std::uint32_t rank) const {
+const std::vector<iteration_record> &Jobs::records(std::uint32_t job, std::uint32_t rank) const {
   return workers_[jobs_[job].first_worker + rank].records;
 }
 

@@ -2,26 +2,13 @@
 // Jobs on their way through their phases: their workers compute, post messages and wait for them.
 #pragma once
 
+#include "roundabout/models/packets/native/c_api.h"
 #include "roundabout/models/packets/native/hosts.hpp"
 
 #include <span>
 #include <vector>
 
 namespace packets {
-
-// When iterations may begin (roundabout/spec/cassini.py).
-struct Timetable {
-  Picos shift = 0, period = 0, threshold = 0, late = 0; // without a period there is none
-  Picos delay(Picos at) const;
-};
-
-struct JobPlan {
-  std::uint32_t workers = 0;
-  std::int64_t iterations = 0;
-  Picos begins = 0, departs = kNever;
-  Timetable timetable;
-  std::vector<double> stretches{1.0}; // of the computing time of each iteration, cyclically
-};
 
 // The bytes that a queue pair takes in a phase of each iteration.
 struct Message {
@@ -38,11 +25,6 @@ struct Phase {
   std::vector<Message> messages;
 };
 
-// An iteration of one worker, as Python reads it.
-struct IterationRecord {
-  Picos start, compute_end, end, delay;
-};
-
 class CrossTraffic;
 
 class Jobs {
@@ -50,7 +32,8 @@ public:
   Jobs(EventQueue &events, Hosts &hosts, CrossTraffic &cross_traffic)
       : events_(events), hosts_(hosts), cross_traffic_(cross_traffic) {}
 
-  std::uint32_t add_job(const JobPlan &plan);
+  // Computing times of iteration i are multiplied by `stretches[i]`, cyclically.
+  std::uint32_t add_job(const job_plan &plan, std::span<const double> stretches);
   // The next phase of a job. A compute phase has no messages.
   void add_phase(std::uint32_t job, Picos length, bool sends);
   // A message of the job's last phase, and the places of its feeders among the phase's.
@@ -70,7 +53,7 @@ public:
   std::size_t running() const { return running_; }
   Picos last_end() const { return last_end_; }
   std::int64_t completed(std::uint32_t job) const;
-  const std::vector<IterationRecord> &records(std::uint32_t job, std::uint32_t rank) const;
+  const std::vector<iteration_record> &records(std::uint32_t job, std::uint32_t rank) const;
 
 private:
   struct Worker {
@@ -81,11 +64,12 @@ private:
     Picos started = 0, compute_end = -1, delay = 0;
     bool is_done = false;
     std::vector<std::vector<std::uint32_t>> out, in; // by phase: places of its messages
-    std::vector<IterationRecord> records;
+    std::vector<iteration_record> records;
   };
 
   struct Job {
-    JobPlan plan;
+    job_plan plan;
+    std::vector<double> stretches;
     std::uint32_t first_worker = 0;
     std::uint32_t working = 0; // workers that have iterations left
     bool ended = false;

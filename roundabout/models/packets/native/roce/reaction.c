@@ -98,11 +98,11 @@ void reaction_on_cnp(struct reaction *reaction, int64_t now_ps) {
   reaction->c.cnps++;
 }
 
-void reaction_counters(const struct reaction *reaction, uint64_t into[REACTION_COUNTERS]) {
-  into[0] = reaction->c.cnps;
-  into[1] = reaction->c.fast_increases;
-  into[2] = reaction->c.additive_increases;
-  into[3] = reaction->c.hyper_increases;
-  into[4] = reaction->rp.R_C;
-  into[5] = reaction->rp.alpha_q24;
+void reaction_read(const struct reaction *reaction, struct pair_result *into) {
+  into->cnps = reaction->c.cnps;
+  into->fast_increases = reaction->c.fast_increases;
+  into->additive_increases = reaction->c.additive_increases;
+  into->hyper_increases = reaction->c.hyper_increases;
+  into->rate_bytes_per_s = reaction->rp.R_C;
+  into->alpha_q24 = reaction->rp.alpha_q24;
 }

@@ -30,7 +30,7 @@ void RoceReceiver::take_data(const Packet &packet, Picos now) {
   pair.delivered++;
   if (packet.marked) { // It is the notification point.
     pair.marked++;
-    HostCounters &host = hosts_.counters[pair.to_host];
+    host_sample &host = hosts_.counters[pair.to_host];
     host.marked++;
     Picos &cnp_at = cnp_at_[pair.notification_point];
     if (now - cnp_at >= pair.cnp_gap) {
@@ -74,19 +74,8 @@ void RoceReceiver::keep_out_of_order(const Packet &packet, Picos now) {
 }
 
 std::uint32_t RoceReceiver::answer(std::uint32_t index, Kind kind, Picos now) {
-  const QueuePair &pair = hosts_.pairs[index];
-  const std::uint32_t which = forwarding_.packets.take();
-  Packet &packet = forwarding_.packets[which];
-  packet.seq = pair.expected;
-  packet.pair = index;
-  packet.hop = pair.back;
-  packet.payload = 0;
-  packet.frame = static_cast<std::uint16_t>(nic_.control_bytes);
-  packet.kind = kind;
-  packet.priority = kind == Kind::kCnp ? kCnpPriority : pair.priority;
-  packet.marked = packet.wants_ack = packet.is_ecn = packet.echo = packet.is_duplicate = false;
-  packet.blocks = 0;
-  forwarding_.enqueue(fabric_.port_at(pair.back), which, now);
+  const std::uint32_t which = hosts_.make_reply(index, kind, nic_.control_bytes);
+  forwarding_.enqueue(fabric_.port_at(hosts_.pairs[index].back), which, now);
   return which;
 }
 

@@ -14,7 +14,7 @@ namespace packets {
 
 class RoceReceiver {
 public:
-  RoceReceiver(const NicPlan &nic, Fabric &fabric, Forwarding &forwarding, Hosts &hosts)
+  RoceReceiver(const nic_plan &nic, Fabric &fabric, Forwarding &forwarding, Hosts &hosts)
       : nic_(nic), fabric_(fabric), forwarding_(forwarding), hosts_(hosts) {}
 
   void attach(QueuePair &pair, const reaction_plan &plan); // to a queue pair between hosts
@@ -28,7 +28,7 @@ private:
   void keep_out_of_order(const Packet &packet, Picos now);
   std::uint32_t answer(std::uint32_t pair, Kind kind, Picos now);
 
-  const NicPlan &nic_;
+  const nic_plan &nic_;
   Fabric &fabric_;
   Forwarding &forwarding_;
   Hosts &hosts_;

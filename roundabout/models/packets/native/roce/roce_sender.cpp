@@ -49,7 +49,7 @@ void RoceSender::schedule(std::uint32_t index, Picos now) {
       pair.waits_for_lead = until > hosts_.allowed_by_feeders(pair);
     if (pair.waits_for_answer()) {
       if (pair.acked < pair.next && pair.out != kNone)
-        at = now + nic_.timeout;
+        at = now + nic_.timeout_ps;
     } else {
       const Picos created_at = pair.posted_at + static_cast<Picos>(static_cast<double>(until) * pair.ps_per_byte);
       at = std::max({now, pair.repairs ? now : created_at, pair.paced_until});
@@ -152,7 +152,7 @@ void RoceSender::pace(QueuePair &pair, Bytes payload, Picos now) {
     pair.burst_bytes = 0;
   }
   pair.burst_bytes += payload;
-  if (++pair.in_burst < nic_.burst && !pair.all_sent())
+  if (++pair.in_burst < nic_.burst_packets && !pair.all_sent())
     return;
   pair.in_burst = 0;
   if (nic_.pace_jitter > 0)

@@ -12,7 +12,7 @@ namespace packets {
 
 class RoceSender {
 public:
-  RoceSender(EventQueue &events, Random &random, const NicPlan &nic, Fabric &fabric, Forwarding &forwarding,
+  RoceSender(EventQueue &events, Random &random, const nic_plan &nic, Fabric &fabric, Forwarding &forwarding,
              Hosts &hosts)
       : events_(events), random_(random), nic_(nic), fabric_(fabric), forwarding_(forwarding), hosts_(hosts) {}
 
@@ -36,7 +36,7 @@ private:
 
   EventQueue &events_;
   Random &random_;
-  const NicPlan &nic_;
+  const nic_plan &nic_;
   Fabric &fabric_;
   Forwarding &forwarding_;
   Hosts &hosts_;

@@ -11,21 +11,7 @@ namespace packets {
 inline constexpr int kPriorities = 8;
 inline constexpr std::uint8_t kCnpPriority = kPriorities - 1; // before all data
 
-// As Python has it (roundabout/models/packets/network.py). A size below 0 means that there is no such limit.
-struct PortPlan {
-  double payload_bytes_per_s; // of data
-  double line_bytes_per_s;    // of ACKs, CNPs and pause frames
-  Picos delay;                // from the last bit sent to the packet's arrival in the next node's queue
-  Bytes queue_bytes;          // of each priority; a data packet that does not fit is dropped
-  Bytes kmin_bytes, kmax_bytes;
-  double pmax;
-  Bytes xoff_bytes, xon_bytes, buffer_bytes; // of what came over this link and waits in the switch at its end
-  std::int64_t host;                         // that sends into it, or -1 for a switch
-  std::int64_t marks_on_arrival;             // by the queue that a packet finds, and not by the one that it leaves
-  double loss;                               // share of data and ACKs that a switch's port drops at random
-};
-
-// Cumulative, of one queue or of all of a port's together, as Python reads it.
+// Cumulative, of one queue or of all of a port's together.
 struct QueueCounters {
   std::int64_t tx_bytes = 0, tx_packets = 0, drops = 0, marks = 0;
   std::int64_t pauses = 0; // pause frames that it obeyed

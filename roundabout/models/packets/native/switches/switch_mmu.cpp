@@ -5,7 +5,7 @@
 
 namespace packets {
 
-void SwitchMmu::share_buffer(const BufferPlan &plan, std::span<const std::uint32_t> ports,
+void SwitchMmu::share_buffer(const buffer_plan &plan, std::span<const std::uint32_t> ports,
                              std::span<const Bytes> headroom) {
   headrooms_.resize(fabric_.ports.size());
   for (std::size_t i = 0; i < ports.size(); i++) {

@@ -19,7 +19,7 @@ public:
 
   // Called before the first packet. The ports of a switch share its memory; `headroom` has, for each port, that of the
   // link to the switch in the opposite direction.
-  void share_buffer(const BufferPlan &plan, std::span<const std::uint32_t> ports, std::span<const Bytes> headroom);
+  void share_buffer(const buffer_plan &plan, std::span<const std::uint32_t> ports, std::span<const Bytes> headroom);
 
   // Returns true if the switch has room for a packet that waits at `port`; its bytes count until it is released.
   bool admit(Port &port, const Packet &packet, Picos now);

@@ -8,7 +8,7 @@
 
 #include "dctcp/cwnd.h"
 
-#define LEAST_SSTHRESH 2u
+#define MIN_SSTHRESH 2u
 
 struct reno {
   uint32_t credit; /* acknowledged since the last increase */
@@ -24,7 +24,7 @@ struct cubic {
   int64_t last_tick;
   uint32_t uses_hystart;
   struct {
-    int64_t round_ps, ack_ps, least_ps, round_least_ps;
+    int64_t round_ps, ack_ps, min_ps, round_min_ps;
     uint32_t end_seq, samples, has_found;
   } hystart;
 };

@@ -65,7 +65,7 @@ uint32_t congestion_ssthresh(struct congestion_control *cc, const struct tcp_vie
   if (cc->algorithm->owns_window)
     return base;
   const uint64_t kept = mltcp_cut(cc->member, view->cwnd, base);
-  return kept > LEAST_SSTHRESH ? (uint32_t)kept : LEAST_SSTHRESH;
+  return kept > MIN_SSTHRESH ? (uint32_t)kept : MIN_SSTHRESH;
 }
 
 void congestion_on_timeout(struct congestion_control *cc, struct tcp_view *view) {
@@ -78,7 +78,7 @@ void congestion_on_idle(struct congestion_control *cc, struct tcp_view *view, in
     cc->algorithm->on_idle(cc, view, idle_ps);
 }
 
-void congestion_read_state(const struct congestion_control *cc, struct congestion_state *into) {
+void congestion_read(const struct congestion_control *cc, struct connection_result *into) {
   into->iterations = mltcp_iterations(cc->member);
   into->iteration_bytes = mltcp_iteration_bytes(cc->member);
   into->F_q24 = mltcp_F_q24(cc->member);

@@ -36,14 +36,6 @@ struct tcp_ack {
   int64_t rtt_ps;  /* of the last acknowledged segment that was sent once; below 0: none */
 };
 
-enum congestion_algorithm { ALGORITHM_RENO, ALGORITHM_CUBIC, ALGORITHM_DCTCP, ALGORITHMS };
-
-struct congestion_plan {
-  uint32_t algorithm;
-  uint32_t hystart; /* 1: CUBIC leaves slow start early */
-  uint32_t g_q24;   /* of DCTCP, as in transports/dctcp/dctcp.h */
-};
-
 struct congestion_control; /* of one connection */
 
 struct congestion_control *congestion_create(const struct congestion_plan *plan, struct tcp_view *view);
@@ -72,11 +64,7 @@ void congestion_on_timeout(struct congestion_control *cc, struct tcp_view *view)
 /* It sends again after nothing was under way for so long. */
 void congestion_on_idle(struct congestion_control *cc, struct tcp_view *view, int64_t idle_ps);
 
-struct congestion_state {
-  uint64_t iterations, iteration_bytes; /* of MLTCP */
-  uint32_t alpha_q24, F_q24;
-};
-void congestion_read_state(const struct congestion_control *cc, struct congestion_state *into);
+void congestion_read(const struct congestion_control *cc, struct connection_result *into); /* its state, and MLTCP's */
 
 #ifdef __cplusplus
 }

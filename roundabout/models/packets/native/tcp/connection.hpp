@@ -8,22 +8,6 @@
 
 namespace packets {
 
-// As Python has it (roundabout/models/packets/structures.py).
-struct TcpPlan {
-  Bytes mss_bytes, header_bytes; // a full segment's payload, and what a frame is longer, as interfaces count it
-  Bytes tso_bytes;               // payload that segmentation offload sends at once, at most
-  Bytes write_bytes;             // that the program writes at once
-  Bytes window_bytes;            // under way, at most
-  Bytes first_window_bytes, grown_window_bytes; // the receiver's: while it grows, each segment is acknowledged
-  std::int64_t initial_window;                  // segments
-  Picos rto_min, rto_initial;
-  Picos delayed_ack;         // how long a receiver may wait
-  std::int64_t ack_segments; // that it acknowledges together; 1: no delay
-  Picos jitter;              // width of the even spread of the time that the host takes to send what an ACK allows
-  std::int64_t is_ecn, has_tail_loss_probe, restarts_after_idle, is_paced;
-  congestion_plan congestion;
-};
-
 // The state of recovery from losses and marks (RFC 5681, RFC 6675; names are those of Linux).
 enum class TcpState : std::uint8_t { kOpen, kCwr, kRecovery, kLoss };
 enum class TcpTimer : std::uint8_t { kOff, kTimeout, kProbe, kReorder };
@@ -39,7 +23,7 @@ struct TcpCounters {
 };
 
 struct Connection {
-  TcpPlan plan;
+  tcp_plan plan;
   congestion_control *control = nullptr;
   tcp_view view{};
   TcpCounters counters;

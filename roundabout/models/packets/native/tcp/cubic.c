@@ -10,9 +10,9 @@
 // Eighths of a window of ACKs that add a segment to W_est: 1 / alpha_cubic (section 4.3). Linux keeps alpha_cubic
 // beyond the window before the last reduction, where the RFC has 1.
 #define RENO_EIGHTHS 15
-#define FIRST_ACKS 20    // for a segment, at most, before the first reduction (Linux)
-#define FEWEST_ACKS 2    // at any time: a window grows by half of it a round trip at most
-#define MOST_WINDOWS 100 // are acknowledged for a segment where W_cubic is no more than the window (Linux)
+#define FIRST_ACKS 20   // for a segment, at most, before the first reduction (Linux)
+#define FEWEST_ACKS 2   // at any time: a window grows by half of it a round trip at most
+#define MAX_WINDOWS 100 // are acknowledged for a segment where W_cubic is no more than the window (Linux)
 #define PS_PER_S 1e12
 #define PS_PER_MS 1000000000
 // Linux' clock, of which W_cubic is a function. It looks anew once a tick at most, and, while the window stays the
@@ -24,11 +24,11 @@
 #define APART_PS (TICK_PS / 1000 * 618)
 // Linux' own: HyStart works on windows from 16 segments; it looks at trains of ACKs no more than 2 ms apart, and at
 // eight samples of a round, of which the shortest must be 4 to 16 ms longer than the shortest of all.
-#define HYSTART_LEAST_WINDOW 16
+#define HYSTART_MIN_WINDOW 16
 #define HYSTART_GAP_PS (2 * (int64_t)PS_PER_MS)
 #define HYSTART_SAMPLES 8
-#define HYSTART_LEAST_DELAY_PS (4 * (int64_t)PS_PER_MS)
-#define HYSTART_MOST_DELAY_PS (16 * (int64_t)PS_PER_MS)
+#define HYSTART_MIN_DELAY_PS (4 * (int64_t)PS_PER_MS)
+#define HYSTART_MAX_DELAY_PS (16 * (int64_t)PS_PER_MS)
 
 static double cube_root(double x) {
   if (x <= 0)
@@ -46,7 +46,7 @@ static double cube_root(double x) {
 static void hystart_begin_round(struct cubic *cubic, const struct tcp_view *view) {
   cubic->hystart.round_ps = cubic->hystart.ack_ps = view->now_ps;
   cubic->hystart.end_seq = view->snd_nxt;
-  cubic->hystart.round_least_ps = 0;
+  cubic->hystart.round_min_ps = 0;
   cubic->hystart.samples = 0;
 }
 
@@ -69,20 +69,20 @@ static void hystart_on_ack(struct cubic *cubic, struct tcp_view *view, int64_t r
     hystart_begin_round(cubic, view);
   if (view->now_ps - cubic->hystart.ack_ps <= HYSTART_GAP_PS) {
     cubic->hystart.ack_ps = view->now_ps;
-    int64_t longest = cubic->hystart.least_ps + hystart_ack_delay(view);
+    int64_t longest = cubic->hystart.min_ps + hystart_ack_delay(view);
     if (!view->is_paced)
       longest /= 2;
     if (view->now_ps - cubic->hystart.round_ps > longest)
       cubic->hystart.has_found = 1;
   }
-  if (!cubic->hystart.round_least_ps || rtt_ps < cubic->hystart.round_least_ps)
-    cubic->hystart.round_least_ps = rtt_ps;
-  int64_t delay = cubic->hystart.least_ps / 8;
-  delay = delay < HYSTART_LEAST_DELAY_PS ? HYSTART_LEAST_DELAY_PS : delay;
-  delay = delay > HYSTART_MOST_DELAY_PS ? HYSTART_MOST_DELAY_PS : delay;
+  if (!cubic->hystart.round_min_ps || rtt_ps < cubic->hystart.round_min_ps)
+    cubic->hystart.round_min_ps = rtt_ps;
+  int64_t delay = cubic->hystart.min_ps / 8;
+  delay = delay < HYSTART_MIN_DELAY_PS ? HYSTART_MIN_DELAY_PS : delay;
+  delay = delay > HYSTART_MAX_DELAY_PS ? HYSTART_MAX_DELAY_PS : delay;
   if (cubic->hystart.samples < HYSTART_SAMPLES)
     cubic->hystart.samples++;
-  else if (cubic->hystart.round_least_ps > cubic->hystart.least_ps + delay)
+  else if (cubic->hystart.round_min_ps > cubic->hystart.min_ps + delay)
     cubic->hystart.has_found = 1;
   if (cubic->hystart.has_found)
     view->ssthresh = view->cwnd;
@@ -92,10 +92,10 @@ static void on_ack(struct congestion_control *cc, struct tcp_view *view, const s
   struct cubic *cubic = &cc->state.cubic;
   if (ack->rtt_ps <= 0)
     return;
-  if (!cubic->hystart.least_ps || ack->rtt_ps < cubic->hystart.least_ps)
-    cubic->hystart.least_ps = ack->rtt_ps;
+  if (!cubic->hystart.min_ps || ack->rtt_ps < cubic->hystart.min_ps)
+    cubic->hystart.min_ps = ack->rtt_ps;
   if (cubic->uses_hystart && !cubic->hystart.has_found && view->cwnd < view->ssthresh &&
-      view->cwnd >= HYSTART_LEAST_WINDOW)
+      view->cwnd >= HYSTART_MIN_WINDOW)
     hystart_on_ack(cubic, view, ack->rtt_ps);
 }
 
@@ -114,7 +114,7 @@ static void begin_epoch(struct cubic *cubic, uint32_t cwnd, uint32_t acked, int6
 
 // A round trip from now; by Linux the shortest one, and not the smoothed.
 static uint32_t W_cubic(const struct cubic *cubic, int64_t tick) {
-  const int64_t round_trip = (cubic->hystart.least_ps + TICK_PS - 1) / TICK_PS;
+  const int64_t round_trip = (cubic->hystart.min_ps + TICK_PS - 1) / TICK_PS;
   const double t = (double)(tick - cubic->epoch_tick + round_trip) * (TICK_PS / PS_PER_S) - cubic->K_s;
   const uint32_t apart = (uint32_t)(C * t * t * (t < 0 ? -t : t));
   return t < 0 ? cubic->origin - apart : cubic->origin + apart;
@@ -122,7 +122,7 @@ static uint32_t W_cubic(const struct cubic *cubic, int64_t tick) {
 
 static void follow_cubic(struct cubic *cubic, uint32_t cwnd, int64_t tick) {
   const uint32_t target = W_cubic(cubic, tick);
-  cubic->acks_per_segment = target > cwnd ? cwnd / (target - cwnd) : MOST_WINDOWS * cwnd;
+  cubic->acks_per_segment = target > cwnd ? cwnd / (target - cwnd) : MAX_WINDOWS * cwnd;
   if (cubic->W_max == 0 && cubic->acks_per_segment > FIRST_ACKS)
     cubic->acks_per_segment = FIRST_ACKS;
 }
@@ -184,7 +184,7 @@ static void on_timeout(struct congestion_control *cc, struct tcp_view *view) {
   cubic->W_max = cubic->last_window = 0; // K is 0 in the stage that follows (section 4.8)
   cubic->last_tick = 0;
   cubic->hystart.has_found = 0;
-  cubic->hystart.least_ps = 0;
+  cubic->hystart.min_ps = 0;
   hystart_begin_round(cubic, view);
 }
 

@@ -57,7 +57,7 @@ void update_rtt(Connection &c, Picos rtt) {
     c.srtt += (rtt - c.srtt) / 8;
   }
   c.min_rtt = c.min_rtt == 0 ? rtt : std::min(c.min_rtt, rtt);
-  c.rto = c.srtt + std::max(4 * c.rttvar, c.plan.rto_min);
+  c.rto = c.srtt + std::max(4 * c.rttvar, c.plan.rto_min_ps);
   c.view.srtt_ps = c.srtt;
   c.view.min_rtt_ps = c.min_rtt;
 }

@@ -3,17 +3,11 @@
 #ifndef ROUNDABOUT_PACKETS_MLTCP_MEMBER_H
 #define ROUNDABOUT_PACKETS_MLTCP_MEMBER_H
 
-#include <stdint.h>
+#include "roundabout/models/packets/native/c_api.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* MLTCP's parameters in the units of mltcp.h. */
-struct mltcp_plan {
-  uint64_t iteration_bytes;
-  uint32_t gap_us, slope_q24, intercept_q24, learn_q24, shape, acts_on;
-};
 
 struct mltcp_job;    /* the bytes of an iteration, which several flows count together */
 struct mltcp_member; /* a flow */

@@ -15,14 +15,14 @@ TcpStack::~TcpStack() {
     congestion_destroy(each.control);
 }
 
-std::uint32_t TcpStack::add(const TcpPlan &plan, std::uint32_t host) {
+std::uint32_t TcpStack::add(const tcp_plan &plan, std::uint32_t host) {
   Connection c;
   begin(c, plan, host, 0);
   connections_.push_back(std::move(c));
   return static_cast<std::uint32_t>(connections_.size() - 1);
 }
 
-void TcpStack::begin(Connection &c, const TcpPlan &plan, std::uint32_t host, Bytes begin_at) {
+void TcpStack::begin(Connection &c, const tcp_plan &plan, std::uint32_t host, Bytes begin_at) {
   c.plan = plan;
   c.view.host = host;
   c.view.snd_una = c.view.snd_nxt = static_cast<std::uint32_t>(begin_at);
@@ -31,7 +31,7 @@ void TcpStack::begin(Connection &c, const TcpPlan &plan, std::uint32_t host, Byt
   c.view.mss_bytes = static_cast<std::uint32_t>(plan.mss_bytes);
   c.view.tso_bytes = static_cast<std::uint32_t>(plan.tso_bytes);
   c.view.is_paced = plan.is_paced != 0;
-  c.rto = plan.rto_initial;
+  c.rto = plan.rto_initial_ps;
   c.window = plan.first_window_bytes;
   c.control = congestion_create(&plan.congestion, &c.view);
 }

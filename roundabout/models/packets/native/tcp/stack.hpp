@@ -16,7 +16,7 @@ public:
   ~TcpStack();
 
   // Adds a connection. The bytes of its stream are those of a queue pair.
-  std::uint32_t add(const TcpPlan &plan, std::uint32_t host);
+  std::uint32_t add(const tcp_plan &plan, std::uint32_t host);
   // Makes an idle connection a new one after its handshake, whose stream goes on at `begin`.
   void renew(std::uint32_t connection, Bytes begin);
   void note_handshake(std::uint32_t connection, Picos rtt);
@@ -36,7 +36,7 @@ public:
   const Connection &operator[](std::uint32_t index) const { return connections_[index]; }
 
 private:
-  void begin(Connection &c, const TcpPlan &plan, std::uint32_t host, Bytes begin_at);
+  void begin(Connection &c, const tcp_plan &plan, std::uint32_t host, Bytes begin_at);
 
   std::vector<Connection> connections_;
   TcpSender sender_;

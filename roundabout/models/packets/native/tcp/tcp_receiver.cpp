@@ -17,7 +17,7 @@ constexpr Bytes kWindowGrowth = 2;
 void TcpReceiver::take_segment(const Packet &packet, Picos now) {
   QueuePair &pair = hosts_.pairs[packet.pair];
   Connection &c = connections_[pair.tcp];
-  HostCounters &host = hosts_.counters[pair.to_host];
+  host_sample &host = hosts_.counters[pair.to_host];
   pair.delivered++;
   pair.marked += packet.marked;
   host.marked += packet.marked;
@@ -64,7 +64,7 @@ void TcpReceiver::take_segment(const Packet &packet, Picos now) {
   if (at_once || c.quick_acks > 0 || c.unacknowledged >= c.plan.ack_segments) {
     acknowledge(packet.pair, c, now, is_duplicate);
   } else if (c.ack_at == kNever) {
-    c.ack_at = now + c.plan.delayed_ack;
+    c.ack_at = now + c.plan.delayed_ack_ps;
     schedule_timers(events_, packet.pair, c);
   }
 }
@@ -91,17 +91,8 @@ bool TcpReceiver::insert_beyond(Connection &c, Bytes begin, Bytes end) {
 }
 
 void TcpReceiver::acknowledge(std::uint32_t index, Connection &c, Picos now, bool is_duplicate) {
-  const QueuePair &pair = hosts_.pairs[index];
-  const std::uint32_t which = forwarding_.packets.take();
+  const std::uint32_t which = hosts_.make_reply(index, Kind::kAck, c.plan.header_bytes);
   Packet &packet = forwarding_.packets[which];
-  packet.seq = pair.expected;
-  packet.pair = index;
-  packet.hop = pair.back;
-  packet.payload = 0;
-  packet.frame = static_cast<std::uint16_t>(c.plan.header_bytes);
-  packet.kind = Kind::kAck;
-  packet.priority = pair.priority;
-  packet.marked = packet.wants_ack = packet.is_ecn = false;
   packet.echo = c.echoes;
   packet.is_duplicate = is_duplicate;
   packet.blocks = static_cast<std::uint8_t>(std::min(c.beyond.size(), kBlocks));
@@ -115,7 +106,7 @@ void TcpReceiver::acknowledge(std::uint32_t index, Connection &c, Picos now, boo
   c.unacknowledged = 0;
   c.quick_acks -= c.quick_acks > 0;
   c.ack_at = kNever;
-  forwarding_.enqueue(fabric_.port_at(pair.back), which, now);
+  forwarding_.enqueue(fabric_.port_at(hosts_.pairs[index].back), which, now);
 }
 
 } // namespace packets

@@ -36,8 +36,8 @@ void TcpSender::wake(std::uint32_t index, Picos now) {
 void TcpSender::request_turn(QueuePair &pair, Connection &c, Picos now) {
   if (pair.waits_for_turn || c.ready_at != kNever || c.is_stopped || next_burst(pair, c, now) == 0)
     return;
-  if (c.plan.jitter > 0)
-    c.ready_at = now + static_cast<Picos>(static_cast<double>(c.plan.jitter) * random_.uniform());
+  if (c.plan.jitter_ps > 0)
+    c.ready_at = now + static_cast<Picos>(static_cast<double>(c.plan.jitter_ps) * random_.uniform());
   else
     hosts_.request_turn(hosts_.index_of(pair), now);
 }
@@ -317,7 +317,7 @@ void TcpSender::arm_timer(Connection &c, Picos now) {
   const bool may_probe = c.plan.has_tail_loss_probe && c.probed_seq < 0 && c.srtt > 0 && c.backoff == 0 &&
                          (c.state == TcpState::kOpen || c.state == TcpState::kCwr);
   if (may_probe) {
-    const Picos probe = now + 2 * c.srtt + (c.board.size() == 1 ? c.plan.rto_min : kTimerSlack);
+    const Picos probe = now + 2 * c.srtt + (c.board.size() == 1 ? c.plan.rto_min_ps : kTimerSlack);
     if (probe < timeout) {
       set_timer(c, TcpTimer::kProbe, probe);
       return;

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Experiments of an acceptance test over any topology: flows through each shared link, and a job beside congestors.
+
+Rates follow from the topology's. Durations, counts and sizes are our choice: together they take a lab less than five
+minutes. Limits state the expected figures.
+"""
+
+from collections.abc import Mapping
+from itertools import combinations
+
+from roundabout.spec.capture import Capture
+from roundabout.spec.cross_traffic import CrossTraffic
+from roundabout.spec.experiment import Cell, Experiment
+from roundabout.spec.job import ResolvedJob
+from roundabout.spec.patterns import Pattern
+from roundabout.spec.profile import Phase, Profile
+from roundabout.spec.study_choice import StudyChoice
+from roundabout.spec.topology import Link, Topology
+from roundabout.spec.transports import Transport
+from roundabout.spec.trial_spec import TrialSpec
+
+FLOWS = {"two": 2, "many": 4}  # number of flows through a link in each direction
+LASTS_MS = 3000.0  # duration of flows
+TURN_MS = 60.0  # sending time, on an idle link, after which a flow waits for its peer
+CLASSES = "classes"
+STANDARD = "standard"
+OWN_DSCP = 26  # DSCP of packets without an inventory: RoCE's, as in docs/reference/rack/changes.md
+IDLE, CONGESTORS = "idle", ("iperf", "consistent", "burst", "job")
+HALF_MS = 100.0  # computing time, and sending time on an idle network, of the standard job
+DEMAND, LOAD = 0.9, 0.3  # rates of the sending job and of a congestor, as shares of the link's payload rate
+ITERATIONS, REPETITIONS = 10, 4  # a confidence interval needs four repetitions
+
+Pair = tuple[str, str]
+Pairs = tuple[Pair, Pair]
+
+
+def shared_links(topology: Topology) -> dict[str, Pairs]:
+    """Return two host pairs for each link that is the only link that both pairs use.
+
+    A fault between these hosts is therefore a fault of the link.
+    """
+    crossed = {pair: {hop.link.name for hop in topology.path(*pair)} for pair in combinations(topology.hosts, 2)}
+    found: dict[str, Pairs] = {}
+    for link in topology.links:
+        through = [pair for pair, links in crossed.items() if link.name in links]
+        shared = (pairs for pairs in combinations(through, 2) if crossed[pairs[0]] & crossed[pairs[1]] == {link.name})
+        if pairs := next(shared, None):
+            found[link.name] = pairs
+    return found
+
+
+def link_variants(topology: Topology) -> dict[str, tuple[str, str]]:
+    """Return the link and the number of flows (`two`, `many`) of each variant of `link_experiment`."""
+    return {f"{link}-{word}": (link, word) for link in shared_links(topology) for word in FLOWS}
+
+
+def link_experiment(topology: Topology, transport: Transport, dscp: int | None = None) -> Experiment:
+    """Return the experiment with two and many flows through each shared link, and captured flows among all hosts.
+
+    `dscp` is the DSCP of the captured flows, or None if the inventory defines it.
+    """
+    roomy = topology.model_copy(update={"gpus_per_host": max(FLOWS.values())})  # a host has an end of several flows
+    by_name, pairs = {link.name: link for link in roomy.links}, shared_links(topology)
+    trials = {
+        variant: _flows(roomy, by_name[name], pairs[name], FLOWS[word], transport)
+        for variant, (name, word) in link_variants(topology).items()
+    }
+    return _experiment("acceptance-links", {CLASSES: _all_to_all(roomy, transport, dscp), **trials}, repetitions=1)
+
+
+def job_experiment(topology: Topology, transport: Transport) -> Experiment:
+    """Return the experiment with the standard job over the most shared link, alone and beside each congestor."""
+    links = shared_links(topology)
+    name = topology.bottleneck.name if topology.bottleneck.name in links else next(iter(links))
+    own, others = links[name]
+    rate_gbps = topology.path_payload_gbps(*own)
+    job = _job(own, _profile(STANDARD, HALF_MS, HALF_MS, DEMAND * rate_gbps), transport)
+    trials = {IDLE: _trial(topology, {STANDARD: job})}
+    for kind in CONGESTORS:
+        if kind == "job":
+            rival = job.model_copy(update={"workers": others})
+            trials[kind] = _trial(topology, {STANDARD: job, "rival": rival})
+        else:
+            load_gbps = LOAD * topology.path_payload_gbps(*others)
+            cross = CrossTraffic.model_validate(
+                {"kind": kind, "from": others[0], "to": others[1:], "load_gbps": load_gbps}
+            )
+            trials[kind] = _trial(topology, {STANDARD: job}, {"cross": cross})
+    return _experiment("acceptance-job", trials, REPETITIONS)
+
+
+def _flows(topology: Topology, link: Link, pairs: Pairs, flows: int, transport: Transport) -> TrialSpec:
+    """Return a trial whose flows are jobs that only send, so that each always has data to send."""
+    profile = _profile("steady", 1.0, TURN_MS, link.payload_rate_gbps)
+    jobs = {
+        f"f{number + 1}": _job(pairs[number % 2], profile, transport).model_copy(update={"departs_ms": LASTS_MS})
+        for number in range(flows)
+    }
+    return _trial(topology, jobs, iterations=round(LASTS_MS / TURN_MS))
+
+
+def _all_to_all(topology: Topology, transport: Transport, dscp: int | None) -> TrialSpec:
+    """Return a trial in which all hosts send to each other, so that a faulty path shows by comparison."""
+    slowest_gbps = min(link.payload_rate_gbps for link in topology.links)
+    profile = _profile("everybody", HALF_MS, TURN_MS, slowest_gbps, "all-to-all")
+    capture = Capture(hosts=topology.hosts, snap_bytes=64, budget_mb=10)
+    job = _job(topology.hosts, profile, transport).model_copy(update={"priority": dscp})
+    return _trial(topology, {"everybody": job}).model_copy(update={"capture": capture})
+
+
+def _profile(name: str, compute_ms: float, alone_ms: float, gbps: float, pattern: Pattern = "pairs") -> Profile:
+    guess = "no model; our choice, see the module"
+    computing = Phase(name="compute", compute_ms=compute_ms, guess=guess)
+    size = round(gbps * alone_ms * 1e6 / 8)
+    sending = Phase(name="send", bytes=size, alone_ms=alone_ms, pattern=pattern, guess=guess)
+    return Profile(name=name, model="none", source="ours", phases=(computing, sending))
+
+
+def _job(workers: tuple[str, ...], profile: Profile, transport: Transport) -> ResolvedJob:
+    return ResolvedJob(profile=profile, workers=workers, transport=transport)
+
+
+def _trial(
+    topology: Topology,
+    jobs: Mapping[str, ResolvedJob],
+    cross_traffic: Mapping[str, CrossTraffic] | None = None,
+    iterations: int = ITERATIONS,
+) -> TrialSpec:
+    return TrialSpec(topology=topology, jobs=dict(jobs), cross_traffic=dict(cross_traffic or {}), iterations=iterations)
+
+
+def _experiment(name: str, trials: Mapping[str, TrialSpec], repetitions: int) -> Experiment:
+    return Experiment(
+        name=name,
+        about="What `roundabout acceptance` runs",
+        study=StudyChoice(kind="levels", baseline=next(iter(trials))),
+        repetitions=repetitions,
+        factors={"variant": tuple(trials)},
+        cells=tuple(Cell(levels={"variant": each}, spec=spec) for each, spec in trials.items()),
+        document={},
+    )

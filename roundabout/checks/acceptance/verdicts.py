@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparison of a fabric's figures with limits. Each verdict names the link or host."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+
+from roundabout.checks.acceptance.limits import Limits
+from roundabout.checks.check import Measured, Verdict, compare
+from roundabout.runner.session.connectivity_check import ConnectivityReport
+from roundabout.spec.topology import Hop, Topology
+
+Pair = tuple[str, str]
+"""A path's hosts: sender and receiver."""
+ALL = "all hosts"
+FEW = 0.2
+MAY_BE_MISSING = ("drops", "pauses")  # on unsampled switches or without PFC
+
+
+def judge_figure(of: str, name: str, measured: Measured | None, limits: Limits) -> Verdict:
+    """Compare a figure with the limits of its name."""
+    least, most = (getattr(limits, f"{bound}_{name}", None) for bound in ("least", "most"))
+    return compare(of, name, measured, least=least, most=most, may_be_missing=name in MAY_BE_MISSING)
+
+
+def survey_verdicts(topology: Topology, survey: ConnectivityReport, limits: Limits) -> list[Verdict]:
+    """Return the verdicts on the connectivity check: MTUs, full-size packets, losses, round trips."""
+    usual, _ = Counter(survey.mtu_bytes.values()).most_common(1)[0]
+    mtus = [
+        Verdict(f"host {host}", "mtu_bytes", str(found), f"{usual}, as most hosts have", "fail")
+        for host, found in survey.mtu_bytes.items()
+        if found != usual
+    ]
+    lost = {(each.sender, each.receiver): float(each.lost_small) for each in survey.pinged}
+    cut = {(each.sender, each.receiver): float(each.lost_large) for each in survey.pinged if not each.lost_small}
+    rtts = {(each.sender, each.receiver): each.rtt_ms for each in survey.pinged if each.rtt_ms is not None}
+    return [
+        *(mtus or [Verdict(ALL, "mtu_bytes", str(usual), "the same", "pass")]),
+        *_judge_paths(topology, "lost", lost, limits, name_link),
+        *_judge_paths(topology, "lost_whole", cut, limits, name_link),
+        *_judge_paths(topology, "rtt_ms", rtts, limits, name_link),
+    ]
+
+
+def link_verdicts(
+    links: Mapping[str, tuple[str, str]], met: Mapping[str, Mapping[str, float | None]], limits: Limits
+) -> list[Verdict]:
+    """Return the verdicts on flows that shared a link.
+
+    `links` has the link and the number of flows (`two`, `many`) of each variant, and `met` the figures of each variant.
+    """
+    return [
+        judge_figure(
+            f"link {link}, {flows} flows",
+            f"{name}_{flows}" if flows in _counts(name) else name,
+            _exactly(value),
+            limits,
+        )
+        for variant, (link, flows) in links.items()
+        for name, value in met.get(variant, {}).items()
+    ]
+
+
+def retransmission_verdicts(
+    topology: Topology, resent: Mapping[Pair, tuple[int, int]], limits: Limits
+) -> list[Verdict]:
+    """Return the verdicts on retransmitted segments, for the links that the affected host pairs have in common.
+
+    `resent` has the retransmitted and received segments by host pair. A lost acknowledgment can also cause some
+    retransmissions. Therefore pairs below a share `FEW` of the worst pair's count are not affected.
+    """
+    often = {pair: again / max(came, 1) for pair, (again, came) in resent.items()}
+    few = FEW * max(often.values(), default=0.0)
+    lost = {pair: float(again) if often[pair] > few else 0.0 for pair, (again, _) in resent.items()}
+    return _judge_paths(topology, "resent", lost, limits, name_directed_link)
+
+
+def class_verdicts(
+    topology: Topology, came: Mapping[Pair, Mapping[int, int]], dscp: int, limits: Limits
+) -> list[Verdict]:
+    """Return the verdicts on the DSCPs of received packets, of which `came` has counts by host pair and DSCP."""
+    wrong = {pair: float(sum(counts.values()) - counts.get(dscp, 0)) for pair, counts in came.items()}
+    found = _judge_paths(topology, "wrong_class", wrong, limits, name_directed_link)
+    others = sorted({other for counts in came.values() for other in counts} - {dscp})
+    words = f" with DSCP {', '.join(map(str, others))}, expected {dscp}" if others else f", all with DSCP {dscp}"
+    return [replace(each, found=each.found + words) for each in found]
+
+
+def job_verdicts(slowdowns: Mapping[str, Measured], limits: Limits) -> list[Verdict]:
+    """Return the verdicts on the standard job's slowdown by each congestor."""
+    return [judge_figure("the job", f"slowdown_{name}", each, limits) for name, each in slowdowns.items()]
+
+
+def trial_verdicts(records: Collection[Mapping[str, object]]) -> list[Verdict]:
+    """Return a verdict for each invalid trial, with the reason in its record."""
+    reasons = {(str(each["variant"]), str(each["reason"])): None for each in records if not each["valid"]}
+    found = [Verdict(f"trial {variant}", "valid", reason, "a valid trial", "fail") for variant, reason in reasons]
+    settled = f"{len(records)} trials, and settings are as set after each"
+    return found or [Verdict(ALL, "valid", settled, "valid trials", "pass")]
+
+
+def find_suspects(
+    topology: Topology, bad: Iterable[Pair], good: Iterable[Pair], name: Callable[[Hop], str]
+) -> list[str]:
+    """Return the links that all `bad` paths and no `good` path use, formatted by `name`."""
+    ways = [{name(hop) for hop in topology.path(*pair)} for pair in bad]
+    fine = {name(hop) for pair in good for hop in topology.path(*pair)}
+    return sorted(set.intersection(*ways) - fine) if ways else []
+
+
+def name_directed_link(hop: Hop) -> str:
+    """Return the name of a link and one of its directions."""
+    return f"link {hop.link.name}, {hop.sender} to {hop.receiver}"
+
+
+def name_link(hop: Hop) -> str:
+    """Return the name of a link, for both of its directions."""
+    return f"link {hop.link.name}"
+
+
+def _judge_paths(
+    topology: Topology, name: str, values: Mapping[Pair, float], limits: Limits, called: Callable[[Hop], str]
+) -> list[Verdict]:
+    """Judge the worst figure of all paths between hosts; if it is too large, judge the links to blame for it."""
+    if not values:
+        return [judge_figure(ALL, name, None, limits)]
+    worst = judge_figure(ALL, name, _exactly(max(values.values())), limits)
+    bad = [pair for pair, value in values.items() if judge_figure("", name, _exactly(value), limits).verdict == "fail"]
+    if not bad:
+        return [worst]
+    blamed = find_suspects(topology, bad, values.keys() - set(bad), called)
+    return [replace(worst, of=each) for each in blamed or [f"{sender} to {receiver}" for sender, receiver in bad]]
+
+
+def _counts(name: str) -> tuple[str, ...]:
+    return ("two", "many") if name in ("use", "jain", "marked") else ()
+
+
+def _exactly(value: float | None) -> Measured | None:
+    return None if value is None else (value, None)

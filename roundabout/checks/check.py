@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The result of a check: verdicts on measured figures, by part, and how it is reported."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, TypeVar
+
+from analysis.render.tables import Table
+from roundabout.core.errors import RoundaboutError, UsageError
+from roundabout.core.verdict_words import NOT_MEASURED, Word, pass_or_fail
+from roundabout.runner.fidelity import Fidelity
+
+Interval = tuple[float, float]
+Measured = tuple[float, Interval | None]
+Name = TypeVar("Name", bound=str)
+
+
+class FailedError(RoundaboutError):
+    """Error for a check that fails. The exit code is 3."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A found value and its expectation. `of` names the subject. `verdict` is None without an expectation."""
+
+    of: str
+    name: str
+    found: str
+    expected: str
+    verdict: Word | None
+
+
+def compare(  # noqa: PLR0913 - a figure, its limits, and their format
+    of: str,
+    name: str,
+    measured: Measured | None,
+    *,
+    least: float | None = None,
+    most: float | None = None,
+    form: str = ".4g",
+    may_be_missing: bool = False,
+) -> Verdict:
+    """Compare a figure with its limits. A figure with an interval fails if the whole interval is beyond a limit.
+
+    A missing figure fails if it has a limit, unless it may be missing.
+    """
+    bounds = (("least", least), ("most", most))
+    expected = ", ".join(f"at {word} {bound:{form}}" for word, bound in bounds if bound is not None)
+    if measured is None:
+        return Verdict(of, name, "no figure", expected, NOT_MEASURED if may_be_missing or not expected else "fail")
+    value, interval = measured
+    low, high = interval or (value, value)
+    is_within = (least is None or high >= least) and (most is None or low <= most)
+    ends = f" ({low:{form}} to {high:{form}})" if interval else ""
+    return Verdict(of, name, f"{value:{form}}{ends}", expected, pass_or_fail(is_within) if expected else None)
+
+
+def select_parts(requested: Iterable[str], parts: Sequence[Name]) -> tuple[Name, ...]:
+    """Return the requested parts in order, or all parts without a request. Raises UsageError for an unknown part."""
+    wanted = set(requested) or set(parts)
+    if strange := wanted - set(parts):
+        raise UsageError(f"--only: found {min(strange)!r}, expected some of {', '.join(parts)}")
+    return tuple(each for each in parts if each in wanted)
+
+
+@dataclass(kw_only=True)
+class Check(ABC):
+    """The result of a check.
+
+    `parts` has the verdicts by part, in order. `runs` are the folders of runs that the check measured.
+    """
+
+    SCHEMA: ClassVar[int] = 1
+    RESULT: ClassVar[str]
+    """The name of the file of results, without its suffix."""
+    PARTS: ClassVar[Sequence[str]]
+    """The parts that `--only` selects."""
+    TITLES: ClassVar[Mapping[str, str]]
+    """The title of each part."""
+
+    fidelity: Fidelity | None = None
+    parts: dict[str, list[Verdict]] = field(default_factory=dict)
+    runs: list[str] = field(default_factory=list)
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """Return the page's title."""
+
+    @property
+    @abstractmethod
+    def lead(self) -> str:
+        """Return a line on the subject and the place of the measurements."""
+
+    @property
+    def failures(self) -> list[Verdict]:
+        """Return all verdicts that fail."""
+        return [each for verdicts in self.parts.values() for each in verdicts if each.verdict == "fail"]
+
+    @property
+    def outcome(self) -> str:
+        """Return one sentence on the outcome."""
+        left_out = [part for part in self.PARTS if part not in self.parts]
+        end = f" Not measured: {', '.join(left_out)}." if left_out else ""
+        return f"It does not pass: {len(self.failures)} findings.{end}" if self.failures else f"It passes.{end}"
+
+    def figure_table(self, part: str) -> Table | None:  # noqa: ARG002 - not every check has figures
+        """Return a table of a part's figures, or None if the verdicts show all of them."""
+        return None
+
+    def meanings(self) -> Iterable[tuple[str, str]]:
+        """Return the meanings of the figures' names."""
+        return ()
+
+    def notes(self) -> Iterable[str]:
+        """Return further sentences, and none by default."""
+        return ()
+
+    def record(self) -> dict[str, Any]:
+        """Return the result as JSON-compatible values."""
+        return {"schema": self.SCHEMA, **asdict(self)}
