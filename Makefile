@@ -108,8 +108,8 @@ coverage: setup-tests ## which share of lines the unit tests (Python) and the na
 	$(SUDO) ctest --test-dir build/coverage --output-on-failure
 	$(SUDO) .venv/bin/gcovr --root . --exclude tests --txt build/coverage/coverage.txt --txt-summary build/coverage
 
-proof: setup-proofs ## run the long proofs: before a change to what they prove
-	$(SUDO) $(PYTHON) -m pytest -m 'unit and proof' --numprocesses auto
+proof: setup-proofs ## run the long proofs: before a change to what they prove (MLNX_TOOLS=DIR: also with NVIDIA's mlnx_qos)
+	$(SUDO) env $(MLNX_TOOLS:%=MLNX_TOOLS=%) $(PYTHON) -m pytest -m 'unit and proof' --numprocesses auto
 	$(SUDO) $(PYTHON) -m pytest -m 'lab and proof'
 
 fuzz: setup-tests ## give every parser of what comes from outside anything, for SECONDS=5 each

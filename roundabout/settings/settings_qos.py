@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of a NIC's priorities by mlnx_qos (mlnx-tools) or dcb (iproute2): trust, DSCP map, PFC, buffers."""
+"""Settings of a NIC's priorities by mlnx_qos (mlnx-tools) or dcb (iproute2): trust, DSCP map, classes, PFC, buffers."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from pathlib import Path
-from typing import Any, Iterable, List, Mapping, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Tuple
 
 from roundabout.settings.settings_host import (
     Host,
@@ -44,24 +43,28 @@ RULES = {
     "dcbx": one_of("os", "fw"),
     "trust": one_of("pcp", "dscp"),
     **dict.fromkeys(DSCPS, either(whole(0, 7), one_of("none"))),
+    "prio_tc": eight(0, 7),
     "tc_schedule": SCHEDULE,
     "pfc": eight(0, 1),
     "cable_length_m": whole(1, 999),  # mlx5 ignores any other (en_dcbnl.c, mlx5e_dcbnl_ieee_setpfc)
     "prio2buffer": eight(0, 7),
     "buffer_size_bytes": eight(0, 2**32 - 1),
 }
+# Each of these pairs is written by one call. An mlnx_qos before 83b87d9 (6 Feb 2024) turns PFC off if it gets
+# --cable_len alone. A map of priorities alone would be sent with the 100 % that mlx5 reports for each class without a
+# share, which dcb refuses (dcb_ets.c, dcb_ets_validate_bw).
+CLASSES = ("prio_tc", "tc_schedule")
+LOSSLESS = ("pfc", "cable_length_m")
 # TIED settings may change each other, because drivers adapt buffers to PFC and to the cable's length.
 BUFFERS = ("prio2buffer", "buffer_size_bytes")
-TIED = ("pfc", "cable_length_m", *BUFFERS)
+TIED = (*LOSSLESS, *BUFFERS)
 DCB_IS_IN = "iproute2 5.12 or later (Debian 12, Ubuntu 22.04)"  # 5.11 has dcb, but neither `dcb app` nor `dcb dcbx`
 GIVE_BACK_DCBX = Path(__file__).with_name("dcbx_to_firmware.py")
-# Setting -> option of mlnx_qos, in the order of calls.
-MLNX_OPTIONS = {
-    "pfc": "--pfc",
-    "cable_length_m": "--cable_len",
-    "prio2buffer": "--prio2buffer",
-    "buffer_size_bytes": "--buffer_size",
-}
+MLNX_OPTIONS = {"prio2buffer": "--prio2buffer", "buffer_size_bytes": "--buffer_size"}
+# A traffic class in the output of mlnx_qos: its number, its service, and a line for each of its priorities. Before
+# d477a17 (24 May 2022) classes come in the order of their first priority.
+MLNX_CLASS = re.compile(r"^tc: ([0-9]+) .*tsa: (.*)\n((?:\s*priority:.*\n?)*)", re.MULTILINE)
+MLX5_PRIO_TC = "1,0,2,3,4,5,6,7"  # the class of each priority once mlx5 has loaded (en_dcbnl.c, mlx5e_ets_init)
 
 
 def read_qos(host: Host, target: str, names: Iterable[str]) -> Values:
@@ -70,13 +73,26 @@ def read_qos(host: Host, target: str, names: Iterable[str]) -> Values:
     wanted = list(names)
     missing = [name for name in wanted if name not in state]
     if missing:
-        hint = "" if host.has("mlnx_qos") else "it may need mlnx_qos, of mlnx-tools"
-        raise SettingsError(f"qos {target} {missing[0]}: {_tool(host)} does not tell it", hint)
+        raise SettingsError(
+            f"qos {target} {missing[0]}: {_tool(host)} does not report it", _why_missing(host, target, missing[0])
+        )
     return {name: state[name] for name in wanted}
 
 
+def _why_missing(host: Host, target: str, name: str) -> str:
+    """Return what the tool complains about, or else the remedy."""
+    if not host.has("mlnx_qos"):
+        return "it may need mlnx_qos, of mlnx-tools"
+    complaints = [line for line in _report(host, target).splitlines() if "not supported" in line]
+    if complaints:
+        return f"mlnx_qos prints: {'; '.join(complaints)}"
+    if name == "tc_schedule":
+        return f"priorities share classes; to give each its own: mlnx_qos -i {target} -d os -p {MLX5_PRIO_TC}"
+    return "a newer mlnx_qos, of mlnx-tools"
+
+
 def write_qos(host: Host, target: str, values: Mapping[str, Value]) -> None:
-    """Write the priority settings of an interface by one call each, in an order in which each takes effect.
+    """Write the priority settings of an interface in an order in which each takes effect.
 
     After buffers are written, firmware no longer adapts them to PFC until the driver is loaded again (en_dcbnl.c).
     Therefore buffers are read after all other settings are written, and only wrong ones are written.
@@ -114,22 +130,36 @@ def _tool(host: Host) -> str:
 def _state(host: Host, target: str) -> Values:
     nic_folder(host, target)
     if _tool(host) == "mlnx_qos":
-        return parse_mlnx_qos(host.run("mlnx_qos", "-i", target))
+        return parse_mlnx_qos(_report(host, target))
     return _state_by_dcb(host, target)
+
+
+def _complete(host: Host, target: str, names: Iterable[str], values: Mapping[str, Value]) -> List[str]:
+    """Return the value of each name, which is the present one if `values` has none."""
+    state = read_qos(host, target, names)
+    return [str(values.get(name, state[name])) for name in names]
 
 
 # --- mlnx_qos
 
 
-def parse_mlnx_qos(said: str) -> Values:
-    """Parse the output of `mlnx_qos -i IF`. If trust is pcp, the output has no DSCP map; all entries are `none`."""
-    state: Values = dict.fromkeys(DSCPS, "none")
-    for line in said.splitlines():
+def _report(host: Host, target: str) -> str:
+    """Return the output of mlnx_qos with all traffic classes. Without -a it omits those without a priority."""
+    return host.run("mlnx_qos", "-i", target, "-a")
+
+
+def parse_mlnx_qos(output: str) -> Values:
+    """Parse the output of `mlnx_qos -i IF`, with or without `-a`. Omit settings that it lacks.
+
+    If trust is pcp, the output has no DSCP map; all entries are `none`.
+    """
+    state: Values = {**dict.fromkeys(DSCPS, "none"), **_parse_classes(output)}
+    for line in output.splitlines():
         name, _, rest = line.strip().partition(":")
         words = line.split()
         if name == "DCBX mode":
             state["dcbx"] = "os" if "OS" in rest else "fw"
-        elif name == "Priority trust state":
+        elif name == "Priority trust state" and rest.strip() != "none":  # a driver without trust
             state["trust"] = rest.strip()
         elif name == "prio":
             priority, _, dscps = rest.partition("dscp:")
@@ -140,18 +170,19 @@ def parse_mlnx_qos(said: str) -> Values:
             state["cable_length_m"] = int(rest)
         elif len(words) == 9 and words[0] in ("enabled", "buffer"):
             state["pfc" if words[0] == "enabled" else "prio2buffer"] = ",".join(words[1:])
-    if "trust" not in state or "pfc" not in state:
-        raise SettingsError(f"mlnx_qos says neither trust nor PFC: found {said.strip()!r}")
-    schedule = [_parse_schedule(each) for each in re.findall(r"^tc: .*tsa: (.*)", said, re.MULTILINE)]
-    if len(schedule) == 8:  # it leaves out classes that no priority is mapped to
-        state["tc_schedule"] = ",".join(schedule)
     return state
 
 
-def _parse_schedule(said: str) -> str:
-    """Return `strict` or `vendor`, or the percentage of `ets, bw: 14%`."""
-    share = re.search(r"bw: ([0-9]+)%", said)
-    return share.group(1) if share else said.strip()
+def _parse_classes(output: str) -> Values:
+    """Return the class of each priority, and the schedule if all eight classes are in the output."""
+    service: Dict[int, str] = {}
+    class_of: Dict[int, str] = {}
+    for number, words, priorities in MLNX_CLASS.findall(output):
+        share = re.search(r"bw: ([0-9]+)%", words)
+        service[int(number)] = share.group(1) if share else words.strip()
+        class_of.update({int(priority): number for priority in re.findall("[0-9]+", priorities)})
+    classes = {"prio_tc": class_of, "tc_schedule": service}
+    return {name: ",".join(each[i] for i in range(8)) for name, each in classes.items() if len(each) == 8}
 
 
 def _write_by_mlnx_qos(host: Host, target: str, values: Mapping[str, Value]) -> None:
@@ -165,19 +196,22 @@ def _write_by_mlnx_qos(host: Host, target: str, values: Mapping[str, Value]) -> 
         now = _state(host, target)  # trust has changed the map
         for name, priority in mapped.items():
             _map_by_mlnx_qos(host, target, DSCPS[name], now[name], priority)
-    if "tc_schedule" in values:
-        kinds, shares = _schedule(values["tc_schedule"])
-        host.run(*call, "-s", ",".join(kinds), "-t", ",".join(shares))
+    if not values.keys().isdisjoint(CLASSES):
+        prio_tc, schedule = _complete(host, target, CLASSES, values)
+        kinds, shares = _schedule(schedule)
+        host.run(*call, "-p", prio_tc, "-s", ",".join(kinds), "-t", ",".join(shares))
+    if not values.keys().isdisjoint(LOSSLESS):
+        pfc, metres = _complete(host, target, LOSSLESS, values)
+        with link_comes_back(host, target):  # PFC takes it down (en_dcbnl.c, mlx5_toggle_port_link)
+            host.run(*call, "--pfc", pfc, "--cable_len", metres)
     for name, option in MLNX_OPTIONS.items():
         if name in values:
-            # A change of PFC takes the link down (en_dcbnl.c, mlx5_toggle_port_link).
-            with link_comes_back(host, target) if name == "pfc" else contextlib.nullcontext():
-                host.run(*call, option, str(values[name]))
+            host.run(*call, option, str(values[name]))
 
 
-def _schedule(value: Value) -> Tuple[List[str], List[str]]:
+def _schedule(value: str) -> Tuple[List[str], List[str]]:
     """Return the service of each class, and its percentage. One call takes both, because percentages must add up."""
-    words = str(value).split(",")
+    words = value.split(",")
     return ["ets" if word.isdigit() else word for word in words], [word if word.isdigit() else "0" for word in words]
 
 
@@ -217,6 +251,7 @@ def parse_dcb(reported: List[str]) -> Values:
     state["dcbx"] = "os" if flags.get("host") else "fw"
     state["trust"] = "dscp" if entries else "pcp"
     shares = zip(classes["tc_tsa"], classes["tc_bw"])  # noqa: B905 (mlx5 has 100 for a class without any)
+    state["prio_tc"] = _join_by_commas(classes["prio_tc"])
     state["tc_schedule"] = ",".join(str(share) if kind == "ets" else kind for kind, share in shares)
     state["pfc"] = _join_by_commas(lossless["prio_pfc"])
     state["cable_length_m"] = lossless["delay"]  # the field that mlnx_qos --cable_len sets (mlnx-tools: set_ieee_pfc)
@@ -236,14 +271,14 @@ def _write_by_dcb(host: Host, target: str, values: Mapping[str, Value]) -> None:
     elif "dcbx" in values:
         host.run("python3", "-IS", str(GIVE_BACK_DCBX), target)  # dcb has no word for it
     _map_by_dcb(host, target, values)
-    if "pfc" in values:
+    if not values.keys().isdisjoint(CLASSES):
+        prio_tc, schedule = _complete(host, target, CLASSES, values)
+        kinds, shares = (_mapping(",".join(each)) for each in _schedule(schedule))
+        host.run("dcb", "ets", "set", "dev", target, "prio-tc", *_mapping(prio_tc), "tc-tsa", *kinds, "tc-bw", *shares)
+    if not values.keys().isdisjoint(LOSSLESS):
+        pfc, metres = _complete(host, target, LOSSLESS, values)
         with link_comes_back(host, target):
-            host.run("dcb", "pfc", "set", "dev", target, "prio-pfc", *_mapping(values["pfc"], ("off", "on")))
-    if "tc_schedule" in values:
-        kinds, shares = (_mapping(",".join(each)) for each in _schedule(values["tc_schedule"]))
-        host.run("dcb", "ets", "set", "dev", target, "tc-tsa", *kinds, "tc-bw", *shares)
-    if "cable_length_m" in values:
-        host.run("dcb", "pfc", "set", "dev", target, "delay", str(values["cable_length_m"]))
+            host.run("dcb", "pfc", "set", "dev", target, "prio-pfc", *_mapping(pfc, ("off", "on")), "delay", metres)
     if "prio2buffer" in values:
         host.run("dcb", "buffer", "set", "dev", target, "prio-buffer", *_mapping(values["prio2buffer"]))
     if "buffer_size_bytes" in values:

@@ -126,6 +126,7 @@ MISSING = [
      {}, {"setpci": 'case $2 in *:41:*) echo 001d;; *:40:*) echo 0001;; *) exit 1;; esac'}),
     ("RDMA glibc", "2.3", {}, {"getconf": "echo glibc 2.3"}),
     ("RDMA glibc", "1.99", {}, {"getconf": "echo glibc 1.99"}),
+    ("traffic classes", "priorities share classes: 0 3 6", {}, {"dcb": "echo prio-tc 0:0 1:0 2:0 3:3 4:0 5:0 6:6 7:0"}),
     ("dcb", "no `dcb app`", {}, {"dcb": 'echo Object "$1" is unknown >&2; exit 1'}),
 ]  # fmt: skip
 
@@ -151,6 +152,17 @@ def test_doctor_names_conditions_that_would_spoil_a_trial(
     assert wrong.name == name
     assert found in wrong.found
     assert wrong.mend
+
+
+def test_the_command_that_separates_merged_classes_is_named(inventory_file: Path, tmp_path: Path) -> None:
+    inventory_file.write_text(inventory_file.read_text().replace("driver: inbox", "driver: ofed"))
+    output = Path(__file__).parents[1] / "cases/rack/mlnx_qos-switch-driven-dcbx.txt"
+    add_tool(tmp_path / "tools/mlnx_qos", f"exec /bin/cat {output}")
+    furnish(tmp_path / "root")
+    done = ask(inventory_file, tmp_path / "root", str(tmp_path / "tools"))
+    found = {each.name: each for each in parse(done.stdout)}["traffic classes"]
+    assert found.found == "priorities share classes: 0 3 6"
+    assert found.mend.endswith("mlnx_qos -i ens1f0np0 -d os -p 1,0,2,3,4,5,6,7")
 
 
 def test_firmware_that_is_not_willing_changes_nothing(inventory_file: Path, tmp_path: Path) -> None:

@@ -28,6 +28,17 @@ def test_every_document_is_one_that_settings_takes(testbed_of_a_paper: tuple[str
         assert document["qos"][server.nic]["pfc"] == "0,0,0,1,0,0,0,0"
         assert document["dcqcn"][server.nic]["T_us"] == 125
         assert document["qos"][server.nic]["tc_schedule"] == "14,14,14,16,14,14,strict,14"
+        assert document["qos"][server.nic]["prio_tc"] == "1,0,2,3,4,5,6,7"
+
+
+def test_the_schedule_follows_the_map_of_priorities_to_classes(inventory_file: Path) -> None:
+    text = inventory_file.read_text()
+    inventory_file.write_text(text.replace("  vars:\n", "  vars:\n    lossless: {priority: 1}\n", 1))
+    inventory = read_inventory(inventory_file)
+    qos = settings_document(inventory, inventory.servers["s0"])["qos"]["ens1f0np0"]
+    schedule = qos["tc_schedule"].split(",")
+    service_of = [schedule[int(number)] for number in qos["prio_tc"].split(",")]
+    assert service_of == ["14", "16", "14", "14", "14", "14", "strict", "14"]
 
 
 def test_ofed_and_inbox_are_told_what_they_have(testbed_of_a_paper: tuple[str, Path]) -> None:

@@ -482,7 +482,11 @@ def test_a_link_that_was_found_down_gets_its_autoneg_back(
         ),
         ({"qos": {"eth2": {"cable_length_m": 0}}}, "cable_length_m: found 0, expected a whole number from 1", ""),
         ({"qos": {"eth2": {"cable_length_m": 1000}}}, "cable_length_m: found 1000, expected a whole number from 1", ""),
-        ({"qos": {"eth2": {"dscp64_prio": 3}}}, "qos eth2 has no setting 'dscp64_prio'", "dscpN_prio, tc_schedule"),
+        (
+            {"qos": {"eth2": {"dscp64_prio": 3}}},
+            "qos eth2 has no setting 'dscp64_prio'",
+            "dscpN_prio, prio_tc, tc_schedule",
+        ),
         ({"roce": {"eth2": {"mode": "v2"}}}, "roce eth2 mode: found 'v2', expected RoCE v2 or IB/RoCE v1", ""),
         ({"link": {"eth2": {"pause_rx": "off"}}}, "link eth2 pause_rx: found 'off', expected a whole number", ""),
         ({"nv": {"eth2": {"RPG_TIME_RESET_P1": 5}}}, "found mlxconfig's name, expected T_us", ""),

@@ -147,6 +147,7 @@ PIECES = (
     {"qos": {"eth2": {"dscp26_prio": 5, "dscp10_prio": 1}}},
     {"qos": {"eth2": {"trust": "pcp"}}},
     {"qos": {"eth2": {"tc_schedule": "50,0,0,50,0,0,strict,0"}}},
+    {"qos": {"eth2": {"prio_tc": "0,0,0,3,0,0,6,0"}}},
     {"qos": {"eth2": {"pfc": "0,0,0,1,0,0,0,0"}}},
     {"qos": {"eth2": {"buffer_size_bytes": "65536,65536,0,0,0,0,0,0", "cable_length_m": 5}}},
     {"link": {"eth2": {"speed_mbps": 25000, "pause_rx": 0}}},
@@ -214,13 +215,14 @@ def eight(highest: int) -> st.SearchStrategy[list[int]]:
             "buffer_size": eight(10**6),
             "max_buffer_size": st.just(262016),
             "delay": st.integers(0, 65535),
+            "prio_tc": eight(7),
             "schedule": st.lists(st.sampled_from(["strict", "vendor", "25"]), min_size=8, max_size=8),
         }
     )
 )
 @hypothesis_settings(max_examples=200)
 def test_mlnx_qos_and_dcb_are_parsed_to_the_same_state(tools: ModuleType, state: dict[str, Any]) -> None:
-    by_mlnx_qos = settings_qos.parse_mlnx_qos(tools.show_mlnx_qos(state))
+    by_mlnx_qos = settings_qos.parse_mlnx_qos(tools.show_mlnx_qos(state, every=True))
     for three in (False, True):
         shown = [json.dumps(tools.show_dcb(state, each, three=three)) for each in SUBJECTS]
         assert settings_qos.parse_dcb(shown) == by_mlnx_qos

@@ -11,6 +11,7 @@ from typing import Any
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.tcp import RTO_MIN_MS, wmem
 from roundabout.settings.settings_nic import NIC_TRANSPORTS
+from roundabout.settings.settings_qos import MLX5_PRIO_TC
 from roundabout.spec.transports import Transport
 from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.rack.inventory import Ecn, Inventory, LosslessClasses, Server
@@ -91,6 +92,7 @@ def settings_document(inventory: Inventory, server: Server) -> dict[str, Any]:
                 "dcbx": "os",
                 **trust,
                 **priorities,
+                "prio_tc": MLX5_PRIO_TC,  # a switch's DCBX or a script may have put several priorities into one class
                 "tc_schedule": _tc_schedule(lossless),
                 "pfc": pfc,
                 **(cable if ofed else {}),
@@ -104,11 +106,8 @@ def settings_document(inventory: Inventory, server: Server) -> dict[str, Any]:
 
 
 def _tc_schedule(lossless: LosslessClasses) -> str:
-    """Return the schedule of traffic classes: CNPs before all else.
-
-    A priority's class has its number, but for 0 and 1 (mlx5e_ets_init).
-    """
-    class_of = [1, 0, 2, 3, 4, 5, 6, 7]
+    """Return the schedule of traffic classes: CNPs before all else, and the lossless class a little above the rest."""
+    class_of = [int(each) for each in MLX5_PRIO_TC.split(",")]
     words = ["14"] * 8
     words[class_of[lossless.priority]] = "16"
     words[class_of[lossless.cnp_priority]] = "strict"

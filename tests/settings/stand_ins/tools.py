@@ -4,7 +4,8 @@
 Constructed, not recorded: calls and paths from the project's notes on RoCE, output from the sources of mlnx-tools and
 iproute2 and NVIDIA's manual of mlxconfig; what the driver does with it from mlx5's en_dcbnl.c and port_buffer.c (a link
 that goes down with PFC, cables it ignores, buffers that firmware owns until they are written, sizes rounded down). To
-what sizes firmware fits buffers is made up.
+what sizes firmware fits buffers is made up. mlnx_qos behaves as the revision of mlnx-tools that the file
+`mlnx_qos-revision` names: its answers are held against those of NVIDIA's own tool (test_mlnx_tools.py).
 """
 
 import json
@@ -136,8 +137,10 @@ def is_coming_up(root: Path, name: str) -> bool:
     return True
 
 
-def set_pfc(state: State, pfc: list[int]) -> None:
+def set_pfc(state: State, pfc: list[int], metres: int) -> None:
     values = state.values
+    if 0 < metres < 1000:
+        values["delay"] = metres
     if pfc == values["pfc"]:
         return
     (state.path.parent / state.path.name.replace("qos", "toggled")).write_text("2")
@@ -145,11 +148,6 @@ def set_pfc(state: State, pfc: list[int]) -> None:
     if not values.get("manual"):
         values["prio2buffer"] = pfc
         values["buffer_size"] = [130944, 130944 if any(pfc) else 0, 0, 0, 0, 0, 0, 0]
-
-
-def set_cable(values: dict[str, Any], metres: int) -> None:
-    if 0 < metres < 1000:
-        values["delay"] = metres
 
 
 def set_buffers(
@@ -163,35 +161,59 @@ def set_buffers(
     values["buffer_size"] = [size // 128 * 128 for size in buffer_size or values["buffer_size"]]
 
 
-def show_mlnx_qos(values: dict[str, Any]) -> str:
+REVISIONS = ("d477a17^", "83b87d9^", "83b87d9", "227c7ab", "8fbfd9c")
+"""Revisions of mlnx-tools, the oldest first: each behaves otherwise than the one before."""
+
+
+def show_mlnx_qos(values: dict[str, Any], *, every: bool = False, revision: str = REVISIONS[-1]) -> str:
+    age, lacks = REVISIONS.index(revision), values.get("lacks", ())
     lines = ["****** WARNING: lldpad service is running and may overwrite your settings ******", ""]
+    lines = lines if values.get("lldpad") else []
+    lines += ["Priority trust state is not supported on your system"] if "trust" in lacks else []
+    lines += ["Buffers commands are not supported on your system"] if "buffers" in lacks else []
+    lines += ["Rate limit is not supported on your system!"] if "maxrate" in lacks else []
     lines += ["DCBX mode: " + ("OS controlled" if values["dcbx"] == "os" else "Firmware controlled")]
-    lines += ["Priority trust state: " + ("dscp" if values["dscp"] else "pcp")]
-    if values["dscp"]:
-        lines.append("dscp2prio mapping:")
-    for priority in range(8):
-        dscps = [f"{int(dscp):02d}," for dscp, mapped in values["dscp"].items() if mapped == priority]
-        lines += [f"\tprio:{priority} dscp:{''.join(dscps[at : at + 8])}" for at in range(0, len(dscps), 8)]
-    lines += ["default priority:"]
-    lines += [
-        f"Receive buffer size (bytes): {commas(values['buffer_size'])},max_buffer_size={values['max_buffer_size']}"
-    ]
+    trust = "none" if "trust" in lacks else "dscp" if values["dscp"] else "pcp"
+    lines += [f"Priority trust state: {trust}"]
+    if trust == "dscp":
+        lines += ["dscp2prio mapping:", *show_dscps(values["dscp"])]
+    lines += ["default priority:"] if age < 4 else []
+    total = f"{'max_buffer_size' if age else 'total_size'}={values['max_buffer_size']}"
+    lines += [] if "buffers" in lacks else [f"Receive buffer size (bytes): {commas(values['buffer_size'])},{total}"]
     lines += [f"Cable len: {values['delay']}", "PFC configuration:"]
     lines += ["\tpriority    0   1   2   3   4   5   6   7"]
     lines += [f"\tenabled     {'   '.join(map(str, values['pfc']))}   "]
-    lines += [f"\tbuffer      {'   '.join(map(str, values['prio2buffer']))}   "]
-    for each, word in enumerate(values["schedule"]):
-        lines += [f"tc: {each} ratelimit: unlimited, tsa: {f'ets, bw: {word}%' if word.isdigit() else word}"]
-        lines += [f"\t priority:  {each}"]
+    lines += [] if "buffers" in lacks else [f"\tbuffer      {'   '.join(map(str, values['prio2buffer']))}   "]
+    classes = list(dict.fromkeys([*(range(8) if every else ()), *values["prio_tc"]]))
+    for each in sorted(classes) if age else classes:
+        word = values["schedule"][each]
+        number = "" if "maxrate" in lacks else f"tc: {each} ratelimit: unlimited, tsa: "
+        lines += [number + (f"ets, bw: {word}%" if word.isdigit() else word)]
+        lines += [f"\t priority:  {priority}" for priority in range(8) if values["prio_tc"][priority] == each]
     return "\n".join(lines) + "\n"
 
 
-def set_schedule(values: dict[str, Any], kinds: list[str], shares: list[str]) -> None:
-    """mlx5e_dbcnl_validate_ets, and what mlnx_qos and dcb look at before."""
-    total = sum(map(int, shares))
-    if total != (100 if "ets" in kinds else 0):
-        raise RefusedError(f"Bandwidth percentages in tc-bw sum to {total}%")
-    values["schedule"] = [share if kind == "ets" else kind for kind, share in zip(kinds, shares, strict=True)]
+def show_dscps(priority_of: dict[str, int]) -> Iterable[str]:
+    for priority in range(8):
+        dscps = [f"{int(dscp):02d}," for dscp, mapped in priority_of.items() if mapped == priority]
+        yield from (f"\tprio:{priority} dscp:{''.join(dscps[at : at + 8])}" for at in range(0, len(dscps), 8))
+
+
+def shares(values: dict[str, Any]) -> list[int]:
+    """The percentage of each class: mlx5 has 100 for one without a share."""
+    return [int(word) if word.isdigit() else 100 for word in values["schedule"]]
+
+
+def kinds(values: dict[str, Any]) -> list[str]:
+    return ["ets" if word.isdigit() else word for word in values["schedule"]]
+
+
+def set_classes(values: dict[str, Any], prio_tc: list[int], kinds: list[str], shares: list[int]) -> None:
+    """mlx5e_dbcnl_validate_ets."""
+    if "ets" in kinds and sum(share for kind, share in zip(kinds, shares, strict=True) if kind == "ets") != 100:
+        raise RefusedError("Netlink error: Bad value. see dmesg.")
+    values["prio_tc"] = prio_tc
+    values["schedule"] = [str(share) if kind == "ets" else kind for kind, share in zip(kinds, shares, strict=True)]
 
 
 def map_dscp(values: dict[str, Any], change: str) -> None:
@@ -202,36 +224,55 @@ def map_dscp(values: dict[str, Any], change: str) -> None:
         del values["dscp"][dscp]
 
 
+def numbers(value: str) -> list[int]:
+    return [int(number) for number in value.split(",")]
+
+
 def mlnx_qos(root: Path, words: list[str]) -> str:
     state = State(root, f"qos-{after(words, '-i')}")
-    values = state.values
-    options = dict(pairs([part for word in words[2:] for part in word.split("=")]))
+    values, revision = state.values, root / "mlnx_qos-revision"
+    age = REVISIONS.index(revision.read_text() if revision.exists() else REVISIONS[-1])
+    options = dict(pairs([part for word in words[2:] if word != "-a" for part in word.split("=")]))
     if not options:
-        return show_mlnx_qos(values)
-    if set(options) == {"-s", "-t"}:
-        set_schedule(values, options["-s"].split(","), options["-t"].split(","))
-        return state.save()
-    if len(options) > 1:
-        raise RefusedError("the settings program makes one change a call")
-    ((option, value),) = options.items()
-    if option == "-d":
-        values["dcbx"] = value
-    elif option == "--trust":
+        return show_mlnx_qos(values, every="-a" in words, revision=REVISIONS[age])
+    if "-d" in options:
+        values["dcbx"] = options["-d"]
+    if {"--pfc", "--cable_len"} & set(options):
+        set_lossless(state, options, is_split=age > 1)
+    if "--dscp2prio" in options:
+        map_dscp(values, options["--dscp2prio"])
+    if "--trust" in options:
         fresh = {str(dscp): dscp >> 3 for dscp in range(64)}
-        values["dscp"] = {} if value == "pcp" else values["dscp"] or fresh
-    elif option == "--dscp2prio":
-        map_dscp(values, value)
-    elif option == "--pfc":
-        set_pfc(state, [int(bit) for bit in value.split(",")])
-    elif option == "--cable_len":
-        set_cable(values, int(value))
-    else:
-        set_buffers(values, **{option[2:]: [int(number) for number in value.split(",")]})
+        values["dscp"] = {} if options["--trust"] == "pcp" else values["dscp"] or fresh
+    for name in {"prio2buffer", "buffer_size"} & {option[2:] for option in options}:
+        set_buffers(values, **{name: numbers(options[f"--{name}"])})
+    if {"-p", "-s", "-t"} & set(options):
+        prio_tc = numbers(options["-p"]) if "-p" in options else values["prio_tc"]
+        services = options["-s"].split(",") if "-s" in options else kinds(values)
+        set_classes(values, prio_tc, services, numbers(options["-t"]) if "-t" in options else shares(values))
     return state.save()
 
 
-def mapping(words: list[str]) -> list[str]:
-    return [word.partition(":")[2] for word in words]
+def set_lossless(state: State, options: dict[str, str], *, is_split: bool) -> None:
+    """Since 83b87d9 each option is sent by itself, with the other as it is; before, with zeros for it."""
+    if not is_split:
+        set_pfc(state, numbers(options.get("--pfc", commas([0] * 8))), int(options.get("--cable_len", "0")))
+        return
+    if "--cable_len" in options:
+        set_pfc(state, state.values["pfc"], int(options["--cable_len"]))
+    if "--pfc" in options:
+        set_pfc(state, numbers(options["--pfc"]), state.values["delay"])
+
+
+def mappings(words: list[str]) -> dict[str, list[str]]:
+    """The values after each of dcb's words: those of a map without their keys."""
+    found: dict[str, list[str]] = {}
+    for word in words:
+        if word[0].isdigit():
+            found[next(reversed(found))].append(word.rpartition(":")[2])
+        else:
+            found[word] = []
+    return found
 
 
 def dcb(root: Path, words: list[str]) -> str:
@@ -251,16 +292,24 @@ def dcb(root: Path, words: list[str]) -> str:
         if "host" not in change or "lld-managed" in change:  # mlx5e_dcbnl_setdcbx; without a flag dcb prints its help
             raise RefusedError("dcbx set attribute: response 1" if change else "")
         values["dcbx"] = "os"
-    elif subject == "ets":
-        set_schedule(values, mapping(change[1:9]), mapping(change[10:]))
-    elif change[0] == "prio-pfc":
-        set_pfc(state, [int(word == "on") for word in mapping(change[1:])])
-    elif change[0] == "delay":
-        set_cable(values, int(change[1]))
     else:
-        name = {"prio-buffer": "prio2buffer", "buffer-size": "buffer_size"}[change[0]]
-        set_buffers(values, **{name: [int(word) for word in mapping(change[1:])]})
+        set_by_maps(state, subject, mappings(change))
     return state.save()
+
+
+def set_by_maps(state: State, subject: str, maps: dict[str, list[str]]) -> None:
+    values = state.values
+    whole = {name: [int(word) for word in words] for name, words in maps.items() if all(map(str.isdigit, words))}
+    if subject == "ets":
+        total, services = whole.get("tc-bw", shares(values)), maps.get("tc-tsa", kinds(values))
+        if sum(total) != 100 and ("ets" in services or any(total)):  # dcb_ets_validate_bw
+            raise RefusedError(f"Bandwidth percentages in tc-bw sum to {sum(total)}%")
+        set_classes(values, whole.get("prio-tc", values["prio_tc"]), services, total)
+    elif subject == "pfc":
+        bits = [int(word == "on") for word in maps.get("prio-pfc", ())]
+        set_pfc(state, bits or values["pfc"], *whole.get("delay", [values["delay"]]))
+    else:
+        set_buffers(values, whole.get("prio-buffer"), whole.get("buffer-size"))
 
 
 def show_dcb(values: dict[str, Any], subject: str, *, three: bool = True) -> dict[str, Any]:
@@ -271,8 +320,7 @@ def show_dcb(values: dict[str, Any], subject: str, *, three: bool = True) -> dic
     if subject == "dcbx":
         return {**({"host": True} if values["dcbx"] == "os" else {}), "cee": True, "ieee": True}
     if subject == "ets":
-        kinds = ["ets" if word.isdigit() else word for word in values["schedule"]]
-        return {"tc_tsa": kinds, "tc_bw": [int(word) if word.isdigit() else 100 for word in values["schedule"]]}
+        return {"tc_tsa": kinds(values), "tc_bw": shares(values), "prio_tc": values["prio_tc"]}
     if subject == "pfc":
         bits = [bool(bit) for bit in values["pfc"]]
         return {"pfc_cap": 8, "macsec_bypass": False, "delay": values["delay"], "prio_pfc": bits}

@@ -43,6 +43,7 @@ NP = [
 QOS = {
     "dcbx": "fw",
     "dscp": {},
+    "prio_tc": [1, 0, 2, 3, 4, 5, 6, 7],
     "schedule": ["vendor"] * 8,
     "pfc": [0] * 8,
     "delay": 7,
@@ -134,6 +135,7 @@ QOS_WANTED = {
     "trust": "dscp",
     "dscp26_prio": 3,
     "dscp48_prio": 6,
+    "prio_tc": "0,1,2,3,4,5,6,7",
     "tc_schedule": "14,14,14,16,14,14,strict,14",
     "pfc": "0,0,0,1,0,0,0,0",
     "cable_length_m": 5,

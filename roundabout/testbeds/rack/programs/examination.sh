@@ -88,6 +88,23 @@ else
   else say dcb no "no \`dcb app\`" "iproute2 5.12 or later (Debian 12, Ubuntu 22.04), or driver: ofed"; fi
   file DCQCN "/sys/kernel/debug/mlx5/${bdf##*/}/cc_params" "root, debugfs mounted, no kernel lockdown (unverified)"
 fi
+# A switch's DCBX, or a script, may have put several priorities into one traffic class.
+class="" classes="" shared="" apart="sudo roundabout provision INVENTORY"
+if [ "$driver" = ofed ]; then
+  apart="$apart; by hand: mlnx_qos -i $nic -d os -p 1,0,2,3,4,5,6,7"
+  while read -r word number _; do
+    case $word in tc:) class=$number ;; priority:) classes="$classes $class" ;; esac
+  done <<- SAID
+	$(mlnx_qos -i "$nic" -a 2> /dev/null < /dev/null)
+	SAID
+else
+  for each in $(dcb ets show dev "$nic" prio-tc 2> /dev/null < /dev/null); do
+    case $each in *:*) classes="$classes ${each#*:}" ;; esac
+  done
+fi
+used=" "
+for each in $classes; do case $used in *" $each "*) shared=yes ;; *) used="$used$each " ;; esac; done
+[ -z "$shared" ] || say "traffic classes" no "priorities share classes:${used% }" "$apart"
 for each in mlxconfig mstconfig; do
   dcbx="" willing=
   if [ "$rdma" ] && command -v "$each" > /dev/null 2>&1; then
