@@ -158,7 +158,7 @@ def _key(spec: TrialSpec) -> str:
 
 def _spans(played: PlayedTrial) -> Spans:
     return {
-        name: np.stack([workers[0][column] / PS_PER_MS for column in ("start", "compute_end", "end")], axis=1)
+        name: np.stack([workers[0][column] / PS_PER_MS for column in ("start_ps", "compute_end_ps", "end_ps")], axis=1)
         for name, workers in played.iterations.items()
     }
 
