@@ -234,16 +234,42 @@ def test_verify_compares_switches_even_if_all_servers_differ() -> None:
     assert not [task["name"] for play in before for task in play["tasks"] if "ansible.builtin.assert" in task]
 
 
-def test_verify_names_drift(switches: Switches) -> None:
+def test_verify_names_drift_and_what_is_wrong_with_ports(switches: Switches) -> None:
     switches.play("verify")
     switches.drift()
+    sonic, tofino = (switches.state(system)["running"] for system in ("sonic", "tofino"))
+    sonic["PORT"]["Ethernet4"] |= {"speed": "100000", "mtu": "1500"}
+    tofino["port.port"]["129"]["RX_MTU"] = 1518
+    switches.become("sonic", running=sonic)
+    switches.become("tofino", running=tofino)
+    interfaces = switches.state("junos")["interfaces"]
+    interfaces["et-0/0/1"] = {"mtu": 1514, "speed": "100Gbps"}
+    switches.become("junos", interfaces=interfaces)
     said = switches.complaints("verify")
+    assert "port et-0/0/1 mtu: found 1514, expected 4214 or more: set interfaces et-0/0/1 mtu 9192" in said
+    assert "port et-0/0/1 speed: found 100Gbps, expected 50Gbps" in said
+    assert "port Ethernet4 mtu: found 1500, expected 4200 or more: sudo config interface mtu Ethernet4 9100" in said
+    assert "port Ethernet4 speed: found 100000, expected 50000: sudo config interface speed Ethernet4 50000" in said
+    assert "port 1/1 TX_MTU, RX_MTU: found 1518, expected 4218 or more" in said
+    assert said.count("port ") == 5
     assert "switch junos is not as it was configured:" in said
     assert "- ROUNDABOUT class-of-service drop-profiles ROUNDABOUT interpolate fill-level [ 5 20 ];" in said
     assert "+ ROUNDABOUT class-of-service drop-profiles ROUNDABOUT interpolate fill-level [ 5 10 ];" in said
     assert "differs QUEUE|Ethernet4|3 wred_profile: found None, expected ROUNDABOUT" in said
     assert "differs 1/1 RX_PFC_EN_MAP: found 0, expected 8" in said
-    assert said.count("differs ") == 3
+    assert "differs BUFFER_PG|Ethernet4|3 profile: found pg_lossless_50000_5m_profile" in said  # of the speed
+    assert said.count("differs ") == 5
+
+
+def test_an_unmanaged_switch_is_never_contacted(switches: Switches, monkeypatch: pytest.MonkeyPatch) -> None:
+    unmanaged = {"switches_facts": {"system": "unmanaged"}, "switches_ssh": ["false"]}
+    monkeypatch.setattr(switches, "hosts", {"arista": unmanaged})
+    assert switches.play("site") == switches.play("rollback") == {"arista": 0}
+    groups = {"rack": {"hosts": {}}, "switches": {"hosts": switches.hosts}}
+    inventory = switches.folder / "hosts.json"
+    inventory.write_text(json.dumps({"all": {"children": groups}}))
+    reports = run_playbook("verify", [inventory]).reports
+    assert reports["arista"]["not_compared"].startswith("unmanaged: its settings are the owner's")
 
 
 def test_a_rollback_brings_back_exactly_what_was_found(switches: Switches) -> None:
@@ -344,6 +370,7 @@ def test_nothing_is_changed_without_leave_or_on_what_is_not_known(
         switches.play("site")
     said = " ".join(str(error.value.hint).split())
     assert "switch junos, a qfx5120-48y: found release 12.3R6.6, expected one of junos that Roundabout knows" in said
+    assert "`system: unmanaged` leaves a switch to its owner" in said
     assert (
         "switch tofino: found tofino1 with 9.13.2-1, expected tofino1 with 9.13.4-404, as its `apply_on` says" in said
     )
@@ -402,7 +429,6 @@ SONIC_IN_THE_WAY = [
     ("BUFFER_POOL", {}, "BUFFER_POOL|ingress_lossless_pool: found none, expected what `config qos reload` makes"),
     ("PORT", {"Ethernet0": {"speed": "50000"}}, "PORT|Ethernet4: found none, expected the inventory's port"),
     ("CABLE_LENGTH", {"AZURE": {"Ethernet0": "5m"}}, "CABLE_LENGTH|AZURE Ethernet4: found none, expected what `config"),
-    ("QUEUE", {"Ethernet4|3-4": {}}, "QUEUE|Ethernet4|3-4: found an entry for Ethernet4|3 and others, expected"),
     ("QUEUE", {"Ethernet4|3-x": {}}, "QUEUE|Ethernet4|3-x: found the range 3-x, expected FIRST-LAST, as in 3-4"),
     (
         "PORT",
@@ -469,6 +495,45 @@ def test_sonics_watchdog_waits_no_less_than_the_site_polls(tmp_path: Path) -> No
     assert "differs" not in say(switch, (GOLDEN / "sonic" / "compare").read_text())
     say(switch, (GOLDEN / "sonic" / "rollback").read_text())
     assert json.loads(path.read_text())["running"] == state["running"]
+
+
+@pytest.mark.parametrize("system", ["sonic", "tofino"])
+def test_a_confirmation_while_the_undo_runs_saves_nothing(system: str, tmp_path: Path) -> None:
+    switch = new(tmp_path / system)
+    words = {action: (GOLDEN / system / action).read_text() for action in ("apply", "confirm", "rollback")}
+    say(switch, words["apply"])
+    path = switch / "switch.json"
+    state = json.loads(path.read_text())
+    path.write_text(json.dumps(state | {"busy": [f"{unit}.service" for unit in state["timers"]]}))
+    assert "failed: too late: the change is being undone" in say(switch, words["confirm"])
+    assert "saved" not in json.loads(path.read_text())
+    assert [found.name for found in switch.rglob("*roundabout-before*")] == []
+
+
+@pytest.mark.parametrize("system", ["sonic", "tofino"])
+def test_an_undo_script_without_its_timer_is_named_and_rolled_back(system: str, tmp_path: Path) -> None:
+    """A reboot leaves it on SONiC, and an undo that failed on both."""
+    switch = new(tmp_path / system)
+    path = switch / "switch.json"
+    found = json.loads(path.read_text())["running"]
+    words = {action: (GOLDEN / system / action).read_text() for action in ("apply", "pending", "rollback")}
+    assert "rollback pending" in say(switch, words["apply"], words["pending"])
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"timers": {}}))
+    assert "rollback left behind" in say(switch, words["pending"])
+    assert "failed" not in say(switch, words["rollback"])
+    assert "rollback" not in say(switch, words["pending"])
+    assert json.loads(path.read_text())["running"] == found
+
+
+def test_a_change_that_cannot_be_saved_is_undone_at_once(tmp_path: Path) -> None:
+    switch = new(tmp_path / "sonic")
+    path = switch / "switch.json"
+    found = json.loads(path.read_text())["running"]
+    say(switch, (GOLDEN / "sonic" / "apply").read_text())
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"refuses": "^config save"}))
+    assert "failed: save; the change was undone at once" in say(switch, (GOLDEN / "sonic" / "confirm").read_text())
+    state = json.loads(path.read_text())
+    assert (state["running"], state["timers"]) == (found, {})
 
 
 @pytest.mark.parametrize(("system", "old", "new_"), [

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import re
 from pathlib import Path
 
 import pytest
@@ -6,6 +7,7 @@ import pytest
 from roundabout.spec import SpecError, load_topology
 from roundabout.spec.frames import payload_share
 from roundabout.testbeds.rack.inventory import check_topology, read_inventory
+from roundabout.testbeds.rack.variables import switch_variables
 
 pytestmark = pytest.mark.unit
 
@@ -71,6 +73,8 @@ MISTAKES = [
     ("payload_rate_gbps: 43", "payload_rate_gbps: 51", "expected a payload rate no higher than the line rate"),
     ("payload_rate_gbps: 43", "cross_traffic_dscp: 27\n    payload_rate_gbps: 43", "expected a cross_traffic_dscp"),
     ("driver: inbox", "driver: inbox, ansible_password: x", "found the secret 'ansible_password', expected secrets"),
+    ("ansible_host: sonic0.example.org\n", "addresses: []\n", "tor0: found no ansible_host, expected one, or"),
+    ("ports: {s0:", "system: junos\n          ports: {s0:", "tor0.system: found 'junos', expected 'unmanaged'"),
     ("versions: today", "versions: !vault x", "found the tag !vault, expected a value without a tag"),
 ]  # fmt: skip
 
@@ -91,6 +95,27 @@ def test_a_port_of_a_tofino_is_its_connector_and_channel(inventory_file: Path) -
     text = inventory_file.read_text().replace("system: sonic", "system: tofino").replace("cable_length_m: 5", "")
     inventory_file.write_text(text.replace("Pmax_percent: 100}", "Pmax_percent: 100, pfc_skid_cells: 4000}"))
     with pytest.raises(SpecError, match=r"ports\.s0: found 'Ethernet\d+', expected a Tofino's port: .* such as 1/0"):
+        read_inventory(inventory_file)
+
+
+def test_an_unmanaged_switch_needs_neither_machine_nor_thresholds(inventory_file: Path) -> None:
+    text = inventory_file.read_text()
+    inventory_file.write_text(re.sub(r"( +)ansible_host: sonic1\S+", r"\1system: unmanaged", text))
+    inventory = read_inventory(inventory_file)
+    assert (inventory.unmanaged, inventory.machine_of("tor1")) == (["tor1"], "tor1")
+    assert switch_variables(inventory, "tor1")["switches_facts"] == {"system": "unmanaged"}
+    assert switch_variables(inventory, "tor0")["switches_facts"]["system"] == "sonic"
+
+    switches = re.search(r" +system: sonic\n.*\n.*\n", text)
+    assert switches and "cable_length_m" in switches[0]
+    every = text.replace(switches[0], "        system: unmanaged\n")
+    inventory_file.write_text(re.sub(r" +ansible_host: sonic\S+\n", "", every))
+    assert read_inventory(inventory_file).unmanaged == ["tor0", "tor1"]
+
+    inventory_file.write_text(
+        every.replace("ports: {s0:", "apply_on: {platform: x, release: '1'}\n          ports: {s0:")
+    )
+    with pytest.raises(SpecError, match=r"tor0\.apply_on: found one, expected none, as an unmanaged switch is never"):
         read_inventory(inventory_file)
 
 

@@ -142,7 +142,12 @@ def _settings_verdicts(inventory: Path) -> list[Verdict]:
             raise
         reports = error.reports
     found = [Verdict(host, what, is_, expected, "fail") for host, what, expected, is_ in find_drift(reports)]
-    return found or [Verdict(verdicts.ALL, "settings", "as provisioned", "as provisioned", "pass")]
+    found = found or [Verdict(verdicts.ALL, "settings", "as provisioned", "as provisioned", "pass")]
+    return found + [
+        Verdict(host, "configuration", f"not compared; {report['not_compared']}", "", NOT_MEASURED)
+        for host, report in reports.items()
+        if "not_compared" in report
+    ]
 
 
 def rdma_verdicts(traffic: Callable[[], Iterable[Row]]) -> list[Verdict]:

@@ -46,9 +46,14 @@ def command(inventory: Inventory, traffic: Traffic = False, as_json: Json = Fals
         typer.echo(json.dumps(reported | ({"traffic": ridden} if rack else {})))
     else:
         if found:
-            show_drift(found, [host for host, report in reports.items() if "switch" not in report])
+            show_drift(
+                found, [host for host, report in reports.items() if not {"switch", "not_compared"} & set(report)]
+            )
         else:
-            typer.echo(f"{len(reports)} hosts are as they should be")
+            typer.echo(f"{sum('not_compared' not in each for each in reports.values())} hosts are as they should be")
+        for host, report in reports.items():
+            if "not_compared" in report:
+                typer.echo(f"switch {host}: not compared; {report['not_compared']}")
         if rows:
             show_traffic(rows)
     raise typer.Exit(int(bool(found) or any(row.wrong for row in rows)))

@@ -77,7 +77,9 @@ SwitchPort = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9/:._-]{0,31}", "a p
 SwitchPlatform = Annotated[
     str, _matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "a platform, as in x86_64-mlnx_msn2700-r0")
 ]
-SwitchRelease = Annotated[str, _matching(r"[0-9][A-Za-z0-9.-]{0,31}", "a release in quotes, as in '202311'")]
+SwitchRelease = Annotated[
+    str, _matching(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}", "a release in quotes, as in '202311.553318-0a1b2c3d4'")
+]
 AbsolutePath = Annotated[str, _matching(r"/[A-Za-z0-9._/-]{1,200}", "an absolute path without blanks")]
 UserPath = Annotated[str, _matching(r"[~/][A-Za-z0-9._/-]{1,200}", "a path that begins with / or ~")]
 Address = Annotated[str, StringConstraints(max_length=18), AfterValidator(_ipv4)]
@@ -273,12 +275,15 @@ class Ecn(Strict):
 
 
 class Switches(Strict):
-    """The common variables of all switches."""
+    """The common variables of all switches.
+
+    Roundabout neither contacts nor changes a switch whose system is `unmanaged`.
+    """
 
     ansible_user: User = "admin"
-    system: Literal["junos", "sonic", "tofino"]
+    system: Literal["junos", "sonic", "tofino", "unmanaged"]
     confirm_minutes: Annotated[int, Field(ge=1, le=60)] = 5
-    ecn: Ecn
+    ecn: Ecn | None = None  # may be omitted if all switches are unmanaged
     cable_length_m: Annotated[int, Field(ge=1, le=1000)] | None = (
         None  # a length for which the switch has a headroom profile
     )
@@ -314,10 +319,12 @@ class TestedSystem(Strict):
 class Switch(Strict):
     """A switch: a machine or some of its ports, and the link on each port.
 
-    `addresses` are those from which it answers when a packet's time to live ends, as routers do.
+    `addresses` are those from which it answers when a packet's time to live ends, as routers do. `system: unmanaged`
+    leaves this switch to its owner, whatever the system of the others.
     """
 
-    ansible_host: SshAlias
+    ansible_host: SshAlias | None = None  # may be omitted if the switch is unmanaged
+    system: Literal["unmanaged"] | None = None
     addresses: Annotated[Tuple[RouterAddress], Field(max_length=1024)] = ()
     apply_on: TestedSystem | None = None  # None: the switch is only compared, never changed
     ports: Annotated[dict[Name, SwitchPort], Field(min_length=1, max_length=512)]
@@ -325,7 +332,7 @@ class Switch(Strict):
     @model_serializer(mode="wrap")
     def _as_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Drop a default, so that trial keys hashed before the field existed stay valid."""
-        return drop_defaults({"addresses": []}, handler(self))
+        return drop_defaults({"addresses": [], "ansible_host": None, "system": None}, handler(self))
 
 
 class ServerGroup(Strict):
@@ -384,6 +391,7 @@ class Inventory(Strict):
                 seen.add(place.value)
         self._check_network()
         self._check_links()
+        self._check_managed()
         self._check_system()
         return self
 
@@ -422,6 +430,19 @@ class Inventory(Strict):
                 found[link] = (*found.get(link, ()), name)
         return found
 
+    def system_of(self, switch: str) -> str:
+        """Return the system of `switch`, or `unmanaged`."""
+        return self.switches[switch].system or self.all.children.switches.vars.system
+
+    def machine_of(self, switch: str) -> str:
+        """Return the SSH alias of `switch`, or its name if an unmanaged switch has no alias."""
+        return self.switches[switch].ansible_host or switch
+
+    @property
+    def unmanaged(self) -> list[str]:
+        """Return the names of the switches that only their owner configures."""
+        return [name for name in self.switches if self.system_of(name) == "unmanaged"]
+
     def _nics(self) -> Iterator[_Unique]:
         for name, server in self.servers.items():
             yield _Unique(f"{server.ansible_host} {server.nic}", (*_server(name), "nic"))
@@ -440,7 +461,7 @@ class Inventory(Strict):
     def _switch_ports(self) -> Iterator[_Unique]:
         for name, switch in self.switches.items():
             for link, port in switch.ports.items():
-                yield _Unique(f"{switch.ansible_host} {port}", (*_switch(name), "ports", link))
+                yield _Unique(f"{self.machine_of(name)} {port}", (*_switch(name), "ports", link))
 
     def _names(self) -> Iterator[_Unique]:
         for name in self.servers:
@@ -468,6 +489,18 @@ class Inventory(Strict):
             if link not in self.ends:
                 raise _located(("all", "vars", "link_rates", link), f"'{link}'", "a link in a port of a switch")
 
+    def _check_managed(self) -> None:
+        switches = self.all.children.switches.vars
+        for name, switch in self.switches.items():
+            if self.system_of(name) == "unmanaged":
+                if switch.apply_on:
+                    raise _located((*_switch(name), "apply_on"), "one", "none, as an unmanaged switch is never changed")
+            elif switch.ansible_host is None:
+                raise _located((*_switch(name), "ansible_host"), "no ansible_host", "one, or system: unmanaged")
+            elif switches.ecn is None:
+                location = ("all", "children", "switches", "vars", "ecn")
+                raise _located(location, "no ecn", f"one, as {switches.system} needs it")
+
     def _check_system(self) -> None:
         switches = self.all.children.switches.vars
         said = switches.model_dump(exclude_none=True)
@@ -478,8 +511,8 @@ class Inventory(Strict):
                 raise _located(location, f"no {place[-1]}", f"one, as {system} needs it")
             if found != {} and switches.system != system:
                 raise _located(location, str(found), f"it left out: {switches.system} has no use for it, {system} has")
-        for name, switch in self.switches.items() if switches.system == "tofino" else ():
-            for link, port in switch.ports.items():
+        for name, switch in self.switches.items():
+            for link, port in switch.ports.items() if self.system_of(name) == "tofino" else ():
                 if not re.fullmatch(r"[0-9]{1,3}/[0-9]", port):
                     expected = "a Tofino's port: its connector and channel, such as 1/0"
                     raise _located((*_switch(name), "ports", link), f"'{port}'", expected)

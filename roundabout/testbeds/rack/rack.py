@@ -150,9 +150,10 @@ class Rack(Scaling):
         for host in self.hosts:
             transport = trial.transport_of(host)
             requested = transport.thresholds if transport else None
-            if requested and not ecn.is_(requested):
+            if requested and not (ecn and ecn.is_(requested)):
+                found = ecn or "none"
                 raise RackError(
-                    f"the inventory: all.children.switches.vars.ecn: found {ecn}, expected {requested} of the "
+                    f"the inventory: all.children.switches.vars.ecn: found {found}, expected {requested} of the "
                     "experiment's transport",
                     "change it and provision, or give the experiment's transport the `ecn` of the inventory",
                 )

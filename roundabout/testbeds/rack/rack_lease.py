@@ -39,11 +39,11 @@ def lease_names(inventory: Inventory, hosts: Iterable[str], links: Iterable[str]
     The names consist of machines and ports, because inventories of different users may name hosts differently.
     """
     servers = [f"host {inventory.servers[host].ansible_host}" for host in hosts]
-    machines = {f"switch {inventory.switches[switch].ansible_host}" for switch in switches}
+    machines = {f"switch {inventory.machine_of(switch)}" for switch in switches}
     ports = [
-        f"port {switch.ansible_host} {switch.ports[link]}"
+        f"port {inventory.machine_of(name)} {switch.ports[link]}"
         for link in links
-        for switch in inventory.switches.values()
+        for name, switch in inventory.switches.items()
         if link in switch.ports
     ]
     return [name.replace("/", "_") for name in (*servers, *sorted(machines), *ports)]

@@ -61,7 +61,7 @@ def server_variables(inventory: Inventory, server: Server) -> dict[str, Any]:
 def switch_variables(inventory: Inventory, name: str) -> dict[str, Any]:
     """Return the Ansible variables of the switch `name`."""
     return {
-        "ansible_host": inventory.switches[name].ansible_host,
+        "ansible_host": inventory.machine_of(name),
         "ansible_user": inventory.all.children.switches.vars.ansible_user,
         "switches_ssh_config": str(inventory.ssh_config),
         "switches_facts": switch_facts(inventory, name),
@@ -213,17 +213,26 @@ def deployment(inventory: Inventory, hosts: Iterable[str]) -> dict[str, Any]:
 
 
 def switch_facts(inventory: Inventory, name: str) -> dict[str, Any]:
-    """Return the configuration of one switch: ports with rates, classes, and thresholds in its system's units."""
+    """Return the configuration of one switch: ports with rates, classes, and thresholds in its system's units.
+
+    Of an unmanaged switch it has the system only.
+    """
     switch, common = inventory.switches[name], inventory.all.children.switches.vars
-    ports = [
-        {"port": port, "link": link, "line_rate_gbps": inventory.all.vars.rates(link).line_rate_gbps}
-        for link, port in switch.ports.items()
-    ]
+    if inventory.system_of(name) == "unmanaged":
+        return {"system": "unmanaged"}
+    assert common.ecn  # the inventory requires it for managed switches
+    ports = []
+    for link, port in switch.ports.items():
+        rate_gbps = inventory.all.vars.rates(link).line_rate_gbps
+        # The ports of an emulated rack are slower than its inventory states, so their speed is not compared.
+        compared = {"speed_gbps": 0 if inventory.all.vars.emulated else rate_gbps}
+        ports.append({"port": port, "link": link, "line_rate_gbps": rate_gbps, **compared})
     return {
         "system": common.system,
         "apply_on": switch.apply_on.model_dump() if switch.apply_on else None,
         "confirm_minutes": common.confirm_minutes,
         "ports": ports,
+        "mtu_bytes": inventory.common.mtu_bytes,
         "lossless": inventory.all.vars.lossless.model_dump(),
         "ecn": {**common.ecn.model_dump(exclude_none=True), **_thresholds(common.ecn)},
         "pfc": common.pfc is not False,

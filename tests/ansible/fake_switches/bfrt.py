@@ -35,7 +35,13 @@ FORMS = {
     f"{EGRESS}.ecn_min_cells": Form(("REGISTER_INDEX",), {"f1": b"Egress.ecn_min_cells.f1"}),
     f"{EGRESS}.ecn_max_cells": Form(("REGISTER_INDEX",), {"f1": b"Egress.ecn_max_cells.f1"}),
     "port.port_hdl_info": Form(("CONN_ID", "CHNL_ID"), {"DEV_PORT": b"$DEV_PORT"}, ("DEV_PORT",)),
-    "port.port": Form(("DEV_PORT",), {f"{way}_PFC_EN_MAP": f"${way}_PFC_EN_MAP".encode() for way in ("TX", "RX")}),
+    "port.port": Form(
+        ("DEV_PORT",),
+        {
+            field: f"${field}".encode()
+            for field in ("TX_PFC_EN_MAP", "RX_PFC_EN_MAP", "SPEED", "TX_MTU", "RX_MTU", "FEC", "AUTO_NEGOTIATION")
+        },
+    ),
     "tf1.tm.port.flowcontrol": Form(
         ("dev_port",), plain("mode_tx", "mode_rx", "cos_to_icos"), ("mode_rx",), {"mode_tx": MODES, "mode_rx": MODES}
     ),

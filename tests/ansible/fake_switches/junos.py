@@ -54,6 +54,8 @@ class Cli:
                 return
             if line == "show system commit":
                 self.show_commits()
+            elif found := re.fullmatch(r'show interfaces (\S+) \| match "Physical interface\|Link-level"', line):
+                self.show_interface(found[1])
             elif line == "show version":
                 print(f"Hostname: tor\nModel: {self.state['platform']}\nJunos: {self.state['release']}")
             elif line != "configure exclusive":
@@ -67,6 +69,18 @@ class Cli:
             print(f"{number}   2026-01-01 00:00:00 UTC by roundabout {commit}")
             if number == 0 and "undo" in self.state:
                 print("    rollback pending")
+
+    def show_interface(self, name: str) -> None:
+        """The form is that of a QFX's et-0/0/24, in a public file of outputs."""
+        if name not in self.state["interfaces"]:
+            print(f"error: device {name} not found")
+            return
+        found = self.state["interfaces"][name]
+        print(f"Physical interface: {name}, Enabled, Physical link is Up")
+        print(
+            f"  Link-level type: Ethernet, MTU: {found['mtu']}, LAN-PHY mode, Speed: {found['speed']}, "
+            "BPDU Error: None, Loop Detect PDU Error: None, Ethernet-Switching Error: None, Source filtering: Disabled"
+        )
 
     def configure(self) -> None:
         """Until an `exit` that leaves configuration mode."""

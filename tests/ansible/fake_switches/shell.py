@@ -45,7 +45,11 @@ def undo_what_is_due(folder: Path) -> None:
 
 def converse(folder: Path) -> int:
     script = re.sub(r"(?<![\w.])/(etc/sonic|run)\b", rf"{folder}/\1", sys.stdin.read())
-    return subprocess.run(["sh", "-s"], input=script, text=True, env=environment(folder)).returncode
+    tools = environment(folder)
+    subprocess.run(["sleep", "1"], env=tools, check=False)
+    status = subprocess.run(["sh", "-s"], input=script, text=True, env=tools).returncode
+    subprocess.run(["sleep", "1"], env=tools, check=False)
+    return status
 
 
 def environment(folder: Path) -> dict[str, str]:

@@ -6,6 +6,13 @@ from pathlib import Path
 from typing import Any
 
 PORTS = {"1/0": 128, "1/1": 129}
+LINK = {
+    "SPEED": "BF_SPEED_50G",
+    "TX_MTU": 9216,
+    "RX_MTU": 9216,
+    "FEC": "BF_FEC_TYP_NONE",
+    "AUTO_NEGOTIATION": "PM_AN_DEFAULT",
+}
 # As each switch is before Roundabout has met it. Constructed: settings of its owner, some of them in our way.
 FACTORY: dict[str, Any] = {
     "junos": {
@@ -18,13 +25,17 @@ FACTORY: dict[str, Any] = {
             "class-of-service forwarding-classes class VOICE queue-num 5",
         ],
         "commits": ["via cli"],
+        "interfaces": {port: {"mtu": 9216, "speed": "50Gbps"} for port in ("et-0/0/0", "et-0/0/1")},
     },
     "sonic": {
         "release": "202311.553318-0a1b2c3d4",
         # As `config qos reload` leaves it, but for the owner's PFC on priority 5 of the first port, and fewer maps.
         "running": {
             "DEVICE_METADATA": {"localhost": {"hostname": "tor", "platform": "x86_64-mlnx_msn2700-r0"}},
-            "PORT": {port: {"speed": "50000", "admin_status": "up"} for port in ("Ethernet0", "Ethernet4")},
+            "PORT": {
+                port: {"speed": "50000", "admin_status": "up", "mtu": "9100", "fec": "rs"}
+                for port in ("Ethernet0", "Ethernet4")
+            },
             "BUFFER_POOL": {"ingress_lossless_pool": {"type": "ingress", "mode": "dynamic", "size": "12766208"}},
             "BUFFER_PROFILE": {
                 "pg_lossless_50000_40m_profile": {"pool": "ingress_lossless_pool", "xon": "19456", "xoff": "16384"}
@@ -46,8 +57,8 @@ FACTORY: dict[str, Any] = {
             "port.port_hdl_info": {port.replace("/", ","): {"DEV_PORT": number} for port, number in PORTS.items()},
             # The owner has PFC for priority 5 on the second port, and a group for our priority there.
             "port.port": {
-                "128": {"TX_PFC_EN_MAP": 0, "RX_PFC_EN_MAP": 0},
-                "129": {"TX_PFC_EN_MAP": 0x20, "RX_PFC_EN_MAP": 0x20},
+                "128": {"TX_PFC_EN_MAP": 0, "RX_PFC_EN_MAP": 0} | LINK,
+                "129": {"TX_PFC_EN_MAP": 0x20, "RX_PFC_EN_MAP": 0x20} | LINK,
             },
             "tf1.tm.port.flowcontrol": {
                 "128": {"mode_tx": "NONE", "mode_rx": "PFC", "cos_to_icos": list(range(8))},
@@ -71,13 +82,15 @@ FACTORY: dict[str, Any] = {
 # What tests make of it: `refuses` (a pattern of commands), `cuts` (a change cuts the switch off), `late` (the next
 # connection after a change takes so many minutes).
 ORDINARY = {"minute": 0, "refuses": None, "cuts": False, "late": 0}
+# Of SONiC: keys that orchagent has not handled yet, and what it gave to queues and priority groups.
+SONIC = {"events": [], "asic": None}
 
 
 def load(folder: Path) -> dict[str, Any]:
     """The state in `folder`, whose name is the switch's system."""
     path = folder / "switch.json"
     if not path.exists():
-        save(folder, ORDINARY | FACTORY[folder.name])
+        save(folder, ORDINARY | SONIC | FACTORY[folder.name])
     state: dict[str, Any] = json.loads(path.read_text())
     return state
 

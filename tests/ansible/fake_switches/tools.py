@@ -53,8 +53,13 @@ def systemd_run(words: list[str]) -> None:
 
 
 def systemctl(words: list[str]) -> None:
-    need_root()
+    """A timer that has run out is unloaded (systemd-run --collect). `busy` has services that still run."""
     state = load(FOLDER)
+    if words[:2] == ["is-active", "--quiet"]:
+        if words[2] not in [f"{unit}.timer" for unit in state["timers"]] + state.get("busy", []):
+            raise RefusedError("")
+        return
+    need_root()
     if words[0] != "stop" or state["timers"].pop(words[1].removesuffix(".timer"), None) is None:
         raise RefusedError(f"Failed to stop {words[1]}: Unit {words[1]} not loaded.")
     save(FOLDER, state)
@@ -78,8 +83,10 @@ def config(words: list[str]) -> None:
     elif action == "delete-checkpoint":
         checkpoint.unlink()
     elif action == "load":
-        merge(state["running"], json.loads(Path(name).read_text()))
-        make_headroom(state["running"])
+        # A table at a time, as buffermgrd hears of each.
+        for table, entries in json.loads(Path(name).read_text()).items():
+            merge(state["running"], {table: entries})
+            notify(state, [f"{table}|{entry}" for entry in entries])
     elif action == "save":
         state["saved"] = state["running"]
     else:
@@ -93,21 +100,71 @@ def merge(running: dict[str, Any], tables: dict[str, Any]) -> None:
             running.setdefault(table, {}).setdefault(entry, {}).update(fields)
 
 
-def make_headroom(running: dict[str, Any]) -> None:
-    """buffermgrd: a profile for each port with a cable length and PFC, by speed and length, and a group that has it.
+def notify(state: dict[str, Any], keys: list[str]) -> None:
+    """buffermgrd acts on changes at once, and orchagent later, on all changes since it last looked."""
+    made = make_headroom(state) if {key.split("|")[0] for key in keys} & {"CABLE_LENGTH", "PORT_QOS_MAP"} else []
+    state["events"] += [key for key in (*keys, *made) if key.split("|")[0] in ("QUEUE", "BUFFER_PG")]
 
-    Where headroom is computed (buffer_model dynamic), profiles are not in this database.
+
+def make_headroom(state: dict[str, Any]) -> list[str]:
+    """buffermgrd: a profile for each port with a cable length and PFC, by speed and length, and groups that have it.
+
+    Neighbouring priorities get one group, such as 3-4 (generateIdListFromMap). Ports whose speed and cable are not in
+    `lookup` (pg_profile_lookup.ini) get none. Where headroom is computed (buffer_model dynamic), profiles are not in
+    this database.
     """
+    running, made = state["running"], []
     if running["DEVICE_METADATA"]["localhost"].get("buffer_model") == "dynamic":
-        return
-    for lengths in running.get("CABLE_LENGTH", {}).values():
-        for port, length in lengths.items():
-            name = f"pg_lossless_{running['PORT'][port]['speed']}_{length}_profile"
-            for priority in running.get("PORT_QOS_MAP", {}).get(port, {}).get("pfc_enable", "").split(","):
-                if priority:
-                    profile = {"pool": "ingress_lossless_pool", "xon": "19456", "xoff": "16384"}
-                    running.setdefault("BUFFER_PROFILE", {}).setdefault(name, profile)
-                    running.setdefault("BUFFER_PG", {})[f"{port}|{priority}"] = {"profile": name}
+        return []
+    for port in running.get("CABLE_LENGTH", {}).get("AZURE", {}):
+        length, enabled = headroom = headroom_of(running, port)
+        if headroom == state.setdefault("headroom", {}).get(port) or not enabled:
+            continue
+        state["headroom"][port] = headroom
+        speed = running["PORT"][port]["speed"]
+        if [speed, length] not in state.get("lookup", [[speed, length]]):
+            continue
+        name = f"pg_lossless_{speed}_{length}_profile"
+        profile = {"pool": "ingress_lossless_pool", "xon": "19456", "xoff": "16384"}
+        running.setdefault("BUFFER_PROFILE", {}).setdefault(name, profile)
+        for group in neighbours(enabled):
+            running.setdefault("BUFFER_PG", {})[f"{port}|{group}"] = {"profile": name}
+            made.append(f"BUFFER_PG|{port}|{group}")
+    return made
+
+
+def headroom_of(running: dict[str, Any], port: str) -> list[str]:
+    """What buffermgrd remembers of a port: its cable's length, and its priorities with PFC."""
+    enabled = running.get("PORT_QOS_MAP", {}).get(port, {}).get("pfc_enable", "")
+    return [running["CABLE_LENGTH"]["AZURE"][port], enabled]
+
+
+def neighbours(enabled: str) -> list[str]:
+    """Numbers as buffermgrd groups them: 3,4,6 is 3-4 and 6."""
+    found: list[list[int]] = []
+    for number in sorted(int(each) for each in enabled.split(",")):
+        if found and found[-1][-1] == number - 1:
+            found[-1].append(number)
+        else:
+            found.append([number])
+    return ["-".join(str(end) for end in dict.fromkeys((each[0], each[-1]))) for each in found]
+
+
+def settle(state: dict[str, Any]) -> None:
+    """orchagent handles its changes: those that are set before those that are deleted, the worst order for ranges."""
+    running = state["running"]
+    if state["asic"] is None:
+        state["asic"] = {}
+        make_headroom(state)  # as at boot
+        state["events"] = [f"{table}|{entry}" for table in ("QUEUE", "BUFFER_PG") for entry in running.get(table, {})]
+    entries = {key: running.get(key.split("|", 1)[0], {}).get(key.split("|", 1)[1]) for key in state["events"]}
+    for key, fields in sorted(entries.items(), key=lambda each: (each[1] is None, each[0])):
+        table, ports, numbers = key.split("|")
+        first, _, last = numbers.partition("-")
+        for port in ports.split(","):
+            for number in range(int(first), int(last or first) + 1):
+                state["asic"][f"{table}|{port}|{number}"] = fields or {}
+    state["events"] = []
 
 
 def sonic_cfggen(words: list[str]) -> None:
@@ -126,28 +183,43 @@ def sonic_cfggen(words: list[str]) -> None:
 def sonic_db_cli(words: list[str]) -> None:
     """Redis' HSET, HDEL and DEL; what of it buffermgrd listens to, it acts on."""
     database, command, *rest = words
+    state = load(FOLDER)
+    if command == "EXISTS":
+        if database == "APPL_DB":
+            settle(state)
+            save(FOLDER, state)
+        print(sum(exists(state["running"], key) for key in rest))
+        return
     if database != "CONFIG_DB" or command not in ("HSET", "HDEL", "DEL"):
         raise RefusedError(f"Invalid database or command: {database} {command}")
-    state = load(FOLDER)
     running = state["running"]
     for key in rest if command == "DEL" else rest[:1]:
         table, entry = key.split("|", 1)
         fields = running.setdefault(table, {}).setdefault(entry, {})
         if command == "HSET":
-            fields.update(zip(rest[1::2], rest[2::2], strict=True))
+            fields.update(pair for pair in zip(rest[1::2], rest[2::2], strict=True) if pair[0] != "NULL")
         for field in rest[1:] if command == "HDEL" else ():
             fields.pop(field, None)
-        if command == "DEL" or not fields:
+        if command == "DEL" or (command == "HDEL" and not fields):
             del running[table][entry]
         if not running[table]:
             del running[table]
-        if table in ("CABLE_LENGTH", "PORT_QOS_MAP"):
-            make_headroom(running)
+        notify(state, [key])
     save(FOLDER, state)
 
 
+def exists(running: dict[str, Any], key: str) -> bool:
+    """Whether CONFIG_DB has a key, or APPL_DB a priority group."""
+    table, entry = key.replace("BUFFER_PG_TABLE:", "BUFFER_PG|").split("|", 1)
+    return entry.replace(":", "|") in running.get(table, {})
+
+
 def sleep(_words: list[str]) -> None:
-    """Nothing here takes its time."""
+    """Takes no time here, but orchagent handles what there is."""
+    if FOLDER.name == "sonic":
+        state = load(FOLDER)
+        settle(state)
+        save(FOLDER, state)
 
 
 def bfshell(words: list[str]) -> None:
