@@ -10,14 +10,13 @@ import re
 import shutil
 import subprocess
 import sys
-from itertools import takewhile
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from roundabout.runner.hosts.playbooks import PLAYBOOKS, Playbook, ProvisionError, run_playbook
+from roundabout.runner.hosts.playbooks import Playbook, ProvisionError, run_playbook
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.variables import switch_variables
 
@@ -102,9 +101,10 @@ PLAN = "(as in the file plan)\n"
 
 
 def split_off_plan(texts: dict[str, str]) -> dict[str, str]:
-    """Return the texts with `PLAN` in place of the plan with which several of them begin, and the plan."""
-    pairs = zip(*(texts[action].splitlines(keepends=True) for action in ("compare", "apply")), strict=False)
-    plan = "".join(line for line, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    """Return the texts with `PLAN` in place of the longest part that two of them share, and that part."""
+    compare, apply = (texts[action].splitlines(keepends=True) for action in ("compare", "apply"))
+    begin, _, size = SequenceMatcher(None, compare, apply, autojunk=False).find_longest_match()
+    plan = "".join(compare[begin : begin + size])
     return {"plan": plan} | {action: text.replace(plan, PLAN) for action, text in texts.items()}
 
 
@@ -225,13 +225,6 @@ def test_a_confirmed_change_stays_and_a_second_time_changes_nothing(switches: Sw
     assert switches.play("site") == dict.fromkeys(PORTS, 0)
     assert switches.running() == switches.running("configured") != switches.running("found")
     assert switches.state("sonic")["saved"] == switches.state("sonic")["running"]
-
-
-def test_verify_compares_switches_even_if_all_servers_differ() -> None:
-    """Ansible ends a playbook after the play that fails on all of its hosts."""
-    plays = yaml.safe_load((PLAYBOOKS / "verify.yml").read_text())
-    before = plays[: [play["hosts"] for play in plays].index("switches")]
-    assert not [task["name"] for play in before for task in play["tasks"] if "ansible.builtin.assert" in task]
 
 
 def test_verify_names_drift_and_what_is_wrong_with_ports(switches: Switches) -> None:

@@ -34,9 +34,9 @@ def command(inventory: Inventory, traffic: Traffic = False, as_json: Json = Fals
         if not any(find_drift(error.reports)):
             raise  # a host was unreachable, which is not drift
         reports = error.reports
-        unasked = error.hint if "unreachable=1" in (error.hint or "") else None
-        if unasked:
-            typer.echo(f"not all hosts answered:\n{unasked}", err=True)
+        for host, reason in error.failures.items():
+            if host not in reports:
+                typer.echo(f"not compared: {host}: {reason}", err=True)
     found = list(find_drift(reports))
     rows = list(rack.check_traffic(f"verify-{os.getpid()}")) if rack else []
     if as_json:

@@ -19,6 +19,7 @@ from roundabout.store import scratch
 
 PLAYBOOKS = ROOT / "ansible"
 TASK_TIMEOUT_S = 600  # time limit of a task on a host; tasks that fetch packages have their own
+CONTROLLER = "localhost"  # where the last play of each playbook lists the outcomes
 RECAP = re.compile(r"^(?P<host>\S+) +: ok=\d+ +changed=(?P<changed>\d+) ", re.MULTILINE)
 
 Playbook = Literal["site", "verify", "rollback"]
@@ -26,11 +27,22 @@ Reports = dict[str, dict[str, Any]]  # by host
 
 
 class ProvisionError(RoundaboutError):
-    """Error for a failed playbook. `reports` has the hosts' reports until the failure."""
+    """Error for a failed playbook.
 
-    def __init__(self, message: str, hint: str | None = None, reports: Reports | None = None) -> None:
+    `reports` has the reports of hosts, and `failures` the reason for each server or switch that is not done. It is empty
+    if Ansible itself failed.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        hint: str | None = None,
+        reports: Reports | None = None,
+        failures: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(message, hint)
         self.reports = reports or {}
+        self.failures = failures or {}
 
 
 @dataclass(frozen=True)
@@ -75,9 +87,17 @@ def run_playbook(
         command += ["--extra-vars", json.dumps({**(extra or {}), "report_folder": str(folder)})]
         status, output = run_ansible([*command, str(PLAYBOOKS / f"{name}.yml")], folder, show)
         reports = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
+        outcomes = folder / "outcomes"
+        failures = json.loads(outcomes.read_text()) if outcomes.exists() else {}
+    changed = {found["host"]: int(found["changed"]) for found in RECAP.finditer(output)}
+    changed.pop(CONTROLLER, None)
+    if failures:
+        done = ", ".join(host for host in changed if host not in failures) or "none"
+        reasons = [f"{host}: {reason}" for host, reason in failures.items()]
+        message = f"ansible/{name}.yml: {len(failures)} of {len(changed)} servers and switches are not done"
+        raise ProvisionError(message, "\n".join([*reasons, f"done: {done}"]), reports, failures)
     if status != 0:
         raise ProvisionError(f"ansible/{name}.yml failed", _find_failures(output), reports)
-    changed = {found["host"]: int(found["changed"]) for found in RECAP.finditer(output)}
     return Result(changed, reports, time.monotonic() - begin)
 
 
