@@ -108,6 +108,11 @@ def split_off_plan(texts: dict[str, str]) -> dict[str, str]:
     return {"plan": plan} | {action: text.replace(plan, PLAN) for action, text in texts.items()}
 
 
+def golden_text(system: str, action: str) -> str:
+    """Return the complete text of a golden file."""
+    return (GOLDEN / system / action).read_text().replace(PLAN, (GOLDEN / system / "plan").read_text())
+
+
 @pytest.mark.parametrize("system", [*PORTS, "mx480"])
 @pytest.mark.parametrize("action", ["plan", *ACTIONS])
 def test_rendered_switch_commands_equal_the_golden_files(
@@ -448,7 +453,7 @@ def test_sonic_without_what_ours_needs_is_refused_by_name(
     path = switch / "switch.json"
     state = json.loads(path.read_text())
     path.write_text(json.dumps(state | {"running": state["running"] | {table: entries}}))
-    assert f"failed: {message}" in say(switch, (GOLDEN / "sonic" / "apply").read_text())
+    assert f"failed: {message}" in say(switch, golden_text("sonic", "apply"))
     assert list(switch.rglob("*roundabout*")) == []
 
 
@@ -469,10 +474,10 @@ def test_sonic_that_computes_headroom_is_asked_for_a_group_of_no_profile(tmp_pat
     state = json.loads(path.read_text())
     state["running"]["DEVICE_METADATA"]["localhost"]["buffer_model"] = "dynamic"
     path.write_text(json.dumps(state))
-    told = say(switch, *((GOLDEN / "sonic" / action).read_text() for action in ("apply", "confirm")))
+    told = say(switch, *(golden_text("sonic", action) for action in ("apply", "confirm")))
     assert "failed" not in told
     assert json.loads(path.read_text())["running"]["BUFFER_PG"]["Ethernet4|3"] == {"profile": "NULL"}
-    say(switch, (GOLDEN / "sonic" / "rollback").read_text())
+    say(switch, golden_text("sonic", "rollback"))
     assert json.loads(path.read_text())["running"] == state["running"]
 
 
@@ -482,18 +487,18 @@ def test_sonics_watchdog_waits_no_less_than_the_site_polls(tmp_path: Path) -> No
     state = json.loads(path.read_text())
     state["running"]["PFC_WD"] = {"GLOBAL": {"POLL_INTERVAL": "400"}}  # as `pfcwd start_default` has it, of 40 ports
     path.write_text(json.dumps(state))
-    assert "failed" not in say(switch, *((GOLDEN / "sonic" / action).read_text() for action in ("apply", "confirm")))
+    assert "failed" not in say(switch, *(golden_text("sonic", action) for action in ("apply", "confirm")))
     watched = json.loads(path.read_text())["running"]["PFC_WD"]
     assert watched["Ethernet4"] == {"action": "drop", "detection_time": "400", "restoration_time": "400"}
-    assert "differs" not in say(switch, (GOLDEN / "sonic" / "compare").read_text())
-    say(switch, (GOLDEN / "sonic" / "rollback").read_text())
+    assert "differs" not in say(switch, golden_text("sonic", "compare"))
+    say(switch, golden_text("sonic", "rollback"))
     assert json.loads(path.read_text())["running"] == state["running"]
 
 
 @pytest.mark.parametrize("system", ["sonic", "tofino"])
 def test_a_confirmation_while_the_undo_runs_saves_nothing(system: str, tmp_path: Path) -> None:
     switch = new(tmp_path / system)
-    words = {action: (GOLDEN / system / action).read_text() for action in ("apply", "confirm", "rollback")}
+    words = {action: golden_text(system, action) for action in ("apply", "confirm", "rollback")}
     say(switch, words["apply"])
     path = switch / "switch.json"
     state = json.loads(path.read_text())
@@ -509,7 +514,7 @@ def test_an_undo_script_without_its_timer_is_named_and_rolled_back(system: str, 
     switch = new(tmp_path / system)
     path = switch / "switch.json"
     found = json.loads(path.read_text())["running"]
-    words = {action: (GOLDEN / system / action).read_text() for action in ("apply", "pending", "rollback")}
+    words = {action: golden_text(system, action) for action in ("apply", "pending", "rollback")}
     assert "rollback pending" in say(switch, words["apply"], words["pending"])
     path.write_text(json.dumps(json.loads(path.read_text()) | {"timers": {}}))
     assert "rollback left behind" in say(switch, words["pending"])
@@ -522,9 +527,9 @@ def test_a_change_that_cannot_be_saved_is_undone_at_once(tmp_path: Path) -> None
     switch = new(tmp_path / "sonic")
     path = switch / "switch.json"
     found = json.loads(path.read_text())["running"]
-    say(switch, (GOLDEN / "sonic" / "apply").read_text())
+    say(switch, golden_text("sonic", "apply"))
     path.write_text(json.dumps(json.loads(path.read_text()) | {"refuses": "^config save"}))
-    assert "failed: save; the change was undone at once" in say(switch, (GOLDEN / "sonic" / "confirm").read_text())
+    assert "failed: save; the change was undone at once" in say(switch, golden_text("sonic", "confirm"))
     state = json.loads(path.read_text())
     assert (state["running"], state["timers"]) == (found, {})
 
@@ -537,7 +542,7 @@ def test_a_change_that_cannot_be_saved_is_undone_at_once(tmp_path: Path) -> None
 def test_a_rollback_goes_back_over_all_changes(system: str, old: str, new_: str, tmp_path: Path) -> None:
     switch = new(tmp_path / system)
     found = json.loads((switch / "switch.json").read_text())["running"]
-    words = {action: (GOLDEN / system / action).read_text() for action in ("apply", "confirm", "rollback")}
+    words = {action: golden_text(system, action) for action in ("apply", "confirm", "rollback")}
     assert old in words["apply"]
     say(switch, words["apply"], words["confirm"])
     first = json.loads((switch / "switch.json").read_text())["running"]
@@ -556,7 +561,7 @@ def test_tofino_that_does_not_heed_pauses_is_refused(tmp_path: Path) -> None:
     state = json.loads(path.read_text())
     state["running"]["tf1.tm.port.flowcontrol"]["129"]["mode_rx"] = "NONE"
     path.write_text(json.dumps(state))
-    told = say(switch, (GOLDEN / "tofino" / "apply").read_text())
+    told = say(switch, golden_text("tofino", "apply"))
     assert "failed: differs 1/1 mode_rx: found NONE, expected PFC, which bfrt cannot set" in told
     assert json.loads(path.read_text())["running"] == state["running"]
 
@@ -604,7 +609,7 @@ def test_a_change_that_is_cut_short_at_whatever_line_leaves_nothing(system: str,
     wait = [*FAKE, switch, "--minutes", "5"]
     subprocess.run(wait, check=True)
     found = json.loads((switch / "switch.json").read_text())["running"]
-    lines = (GOLDEN / system / "apply").read_text().splitlines(keepends=True)
+    lines = golden_text(system, "apply").splitlines(keepends=True)
     for count in range(len(lines), 0, -max(4, len(lines) // 20)):
         subprocess.run([*FAKE, switch], input="".join(lines[:count]), text=True, capture_output=True)
         now = json.loads((switch / "switch.json").read_text())["running"]
@@ -620,7 +625,7 @@ def test_logical_switches_of_one_tofino_are_rolled_back_in_any_order(order: str,
 
     def say(action: str, name: str) -> None:
         other = {"a": "1/1", "b": "1/0"}[name]
-        text = (GOLDEN / "tofino" / action).read_text().replace("-tofino", f"-{name}")
+        text = golden_text("tofino", action).replace("-tofino", f"-{name}")
         text = re.sub(rf'^port = [^\n]*"{other}".*?(?=^port = |^$)', "", text, flags=re.MULTILINE | re.DOTALL)
         done = subprocess.run([*FAKE, switch], input=text, text=True, capture_output=True)
         assert done.stdout.endswith("done\n"), done.stdout
