@@ -2,10 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captures the headers of this host's packets with tcpdump, into a ring of files, until stdin closes.
 
-Captures at the RDMA device if the interface has one, because RoCE bypasses the kernel; else at the interface. On stdout
-come: `{"device", "monotonic_ns"}` once packets are captured; after stdin closed, as one line of JSON, tcpdump's counts
-and each file's size; then the files, oldest first, one after another. Nothing is left on the host. Exit status 1:
-failed, with the reason on stderr.
+Captures at the RDMA device if the interface has one, because RoCE bypasses the kernel. Captures at the interface if it
+has none, or if tcpdump cannot start there: then RoCE is not in the capture. On stdout come: `{"device", "rdma_error",
+"monotonic_ns"}` once packets are captured, with the reason of the latter case or null; after stdin closed, as one line
+of JSON, tcpdump's counts (null: unknown) and each file's size; then the files, oldest first, one after another. Nothing
+is left on the host. Exit status 1: failed, with the reason on stderr.
+
+Sources: libpcap's pcap-rdmasniff.c (an RDMA device has microseconds only, packets get their time stamps when they are
+read, and lost packets are not counted); tcpdump.c, info() (a count of packets dropped by the interface is left out if
+it is 0).
 """
 
 import argparse
@@ -26,6 +31,8 @@ RING_FILES = 8
 KERNEL_BUFFER_KIB = 16 * 1024
 SETTLE_S = 1.2  # wait before tcpdump ends: it reads packets once a second, and unread ones would be lost uncounted
 ENDS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+RDMA_DEVICES = "/sys/class/net/{}/device/infiniband"
+NANOSECONDS = "--time-stamp-precision=nano"
 COUNTS = {
     "captured": r"(\d+) packets? captured",
     "received": r"(\d+) packets? received by filter",
@@ -49,7 +56,7 @@ def main():
         signal.signal(number, end)
     with tempfile.TemporaryDirectory(prefix="roundabout-capture-") as folder:
         try:
-            capture(device_of(options.interface), options.snap_bytes, options.budget_mb, Path(folder))
+            capture(options.interface, options.snap_bytes, options.budget_mb, Path(folder))
         except (CaptureError, BrokenPipeError) as error:
             sys.exit("capture: %s" % error)
 
@@ -61,18 +68,18 @@ def end(number, _):
     sys.exit("capture: ended by %s" % signal.Signals(number).name)
 
 
-def device_of(interface, sys_root="/sys"):
-    """Return the RDMA device of a network interface, or the interface itself."""
-    devices = Path(sys_root, "class/net", interface, "device/infiniband")
-    return sorted(each.name for each in devices.iterdir())[0] if devices.is_dir() else interface
+def rdma_device_of(interface):
+    """Return the RDMA device of a network interface, or None."""
+    devices = Path(RDMA_DEVICES.format(interface))
+    return sorted(each.name for each in devices.iterdir())[0] if devices.is_dir() else None
 
 
-def capture(device, snap_bytes, budget_mb, folder):
+def capture(interface, snap_bytes, budget_mb, folder):
     """Run tcpdump until stdin closes, and write its files to stdout."""
-    tcpdump = start_tcpdump(device, snap_bytes, budget_mb, folder)
+    tcpdump, device, rdma_error = start_anywhere(interface, snap_bytes, budget_mb, folder)
     try:
-        await_start(tcpdump)
-        print(json.dumps({"device": device, "monotonic_ns": time.monotonic_ns()}), flush=True)
+        began = {"device": device, "rdma_error": rdma_error, "monotonic_ns": time.monotonic_ns()}
+        print(json.dumps(began), flush=True)
         sys.stdin.read()
         time.sleep(SETTLE_S)
     finally:
@@ -81,23 +88,41 @@ def capture(device, snap_bytes, budget_mb, folder):
     if tcpdump.returncode != 0:
         raise CaptureError(in_one_line(said))
     files = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime_ns)
-    print(json.dumps({**counts(said), "files": [path.stat().st_size for path in files]}), flush=True)
+    sizes = [path.stat().st_size for path in files]
+    print(json.dumps({**counts(said, device != interface), "files": sizes}), flush=True)
     for path in files:
         with path.open("rb") as file:
             shutil.copyfileobj(file, sys.stdout.buffer)
     sys.stdout.flush()
 
 
-def start_tcpdump(device, snap_bytes, budget_mb, folder):
-    """Start a tcpdump that dies with this process, whose ring of files is within the budget."""
+def start_anywhere(interface, *limits):
+    """Start a tcpdump at the RDMA device of `interface`, or else at the interface.
+
+    Return it, where it captures, and the error of an RDMA device that cannot be captured, or None. Raises CaptureError.
+    """
+    rdma_device, rdma_error = rdma_device_of(interface), None
+    if rdma_device:
+        try:
+            return start_tcpdump(rdma_device, [], *limits), rdma_device, None
+        except CaptureError as error:
+            rdma_error = str(error)
+    return start_tcpdump(interface, [NANOSECONDS], *limits), interface, rdma_error
+
+
+def start_tcpdump(device, options, snap_bytes, budget_mb, folder):
+    """Start a tcpdump that dies with this process, whose ring of files is within the budget.
+
+    Raises CaptureError unless it captures.
+    """
     files = min(RING_FILES, budget_mb)
     command = ["tcpdump", "-i", device, "-n", "-s", str(snap_bytes), "-B", str(KERNEL_BUFFER_KIB)]
-    command += ["--time-stamp-precision=nano", "-w", str(folder / "packets.pcap")]
+    command += [*options, "-w", str(folder / "packets.pcap")]
     command += ["-C", str(budget_mb // files), "-W", str(files)]
     if os.geteuid() == 0:
         command += ["-Z", "root"]  # else Debian's becomes a user who may not write here
     try:
-        return subprocess.Popen(
+        tcpdump = subprocess.Popen(
             command,
             stderr=subprocess.PIPE,
             preexec_fn=die_with_parent,  # noqa: PLW1509 - there is one thread
@@ -105,6 +130,13 @@ def start_tcpdump(device, snap_bytes, budget_mb, folder):
         )
     except OSError as error:
         raise CaptureError("cannot run tcpdump: %s" % error.strerror) from None
+    try:
+        await_start(tcpdump)
+    except BaseException:
+        tcpdump.kill()
+        tcpdump.communicate()
+        raise
+    return tcpdump
 
 
 def die_with_parent():
@@ -128,10 +160,15 @@ def in_one_line(said):
     return " ".join(said.decode(errors="replace").split()) or "tcpdump ended without output"
 
 
-def counts(said):
-    """Return the packet counts in tcpdump's output; a count that is missing is 0."""
+def counts(said, is_rdma):
+    """Return the packet counts in tcpdump's output. None is unknown: tcpdump reports 0 losses of any RDMA device."""
     found = {name: re.search(pattern, said.decode(errors="replace")) for name, pattern in COUNTS.items()}
-    return {name: int(match.group(1)) if match else 0 for name, match in found.items()}
+    numbers = {name: int(match.group(1)) if match else None for name, match in found.items()}
+    if is_rdma:
+        return {**numbers, "dropped_by_kernel": None, "dropped_by_interface": None}
+    if numbers["dropped_by_kernel"] is not None and numbers["dropped_by_interface"] is None:
+        numbers["dropped_by_interface"] = 0
+    return numbers
 
 
 if __name__ == "__main__":

@@ -201,13 +201,13 @@ TABLES: dict[str, tuple[Column, ...]] = {
     ),
     # One row a host that was captured; host_ns and controller_ns are when its capture began.
     "captures": (
-        Column("device", TEXT, "", "what tcpdump listened on: an RDMA device where there is one, or an interface"),
+        Column("device", TEXT, "", "where tcpdump captured: an RDMA device if it can, or an interface"),
         Column("files", INTEGER, "", "kept in the trial's folder, under captures/<host>/"),
         Column("file_bytes", INTEGER, "file bytes", "their size"),
         Column("captured", INTEGER, "packets", "written by tcpdump"),
         Column("received", INTEGER, "packets", "seen by tcpdump, dropped ones included"),
-        Column("dropped_by_kernel", INTEGER, "packets", "lost, since tcpdump was too slow"),
-        Column("dropped_by_interface", INTEGER, "packets", "lost before the kernel saw them"),
+        Column("dropped_by_kernel", INTEGER, "packets", "lost, since tcpdump was too slow; null at an RDMA device"),
+        Column("dropped_by_interface", INTEGER, "packets", "lost before the kernel saw them; null at an RDMA device"),
         Column("overwritten", INTEGER, "packets", "the oldest, for which the budget had no room"),
         Column("decoded", INTEGER, "packets", "rows in `packets`"),
         Column("truncated", INTEGER, "packets", "of them, with headers that were captured in part"),

@@ -21,6 +21,7 @@ from tests.running import load_program
 
 PROGRAM = Path(__file__).parents[2] / "collectors" / "capture.py"
 TIMEOUT_S = 20
+NANOSECONDS = b"\x4d\x3c\xb2\xa1"  # first bytes of a file with time stamps in nanoseconds
 
 pytestmark = [
     pytest.mark.lab,
@@ -28,20 +29,25 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("tcpdump") is None, reason="needs tcpdump"),
 ]
 
-# Brings loopback up in a network namespace of its own and captures there; its sender sends so many datagrams first.
-INSIDE = "ip link set lo up && exec {python} {program} --interface lo {options}"
+CASES = Path(__file__).parents[1] / "cases" / "rack"
+# Brings loopback up in a network namespace of its own and captures there. `sysfs` stands for /sys/class/net.
+INSIDE = "ip link set lo up && mount --bind {sysfs} /sys/class/net && exec {python} {program} --interface lo {options}"
 SEND = "import socket; s = socket.socket(type=2); [s.sendto(bytes({size}), ('127.0.0.1', 9)) for _ in range({count})]"
 
 
 class Capturing:
-    """A capture.py in a namespace, whose temporary files are in `folder`."""
+    """A capture.py in a namespace, whose temporary files are in `folder`. lo has the RDMA device, if it is given."""
 
-    def __init__(self, folder: Path, options: str) -> None:
+    def __init__(self, folder: Path, options: str, rdma_device: str | None) -> None:
         self.folder = folder
-        command = INSIDE.format(python=sys.executable, program=PROGRAM, options=options)
+        sysfs = folder.with_name("net")
+        sysfs.mkdir()
+        if rdma_device:
+            (sysfs / "lo/device/infiniband" / rdma_device).mkdir(parents=True)
+        command = INSIDE.format(sysfs=sysfs, python=sys.executable, program=PROGRAM, options=options)
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(
-            ["unshare", "--net", "sh", "-c", command],
+            ["unshare", "--net", "--mount", "sh", "-c", command],
             stdin=pipe,
             stdout=pipe,
             stderr=pipe,
@@ -72,10 +78,10 @@ class Capturing:
 def start(tmp_path: Path) -> Iterator[Callable[..., Capturing]]:
     started: list[Capturing] = []
 
-    def begin(options: str = "") -> Capturing:
+    def begin(options: str = "", rdma_device: str | None = None) -> Capturing:
         folder = tmp_path / "tmp"
         folder.mkdir()
-        started.append(Capturing(folder, options))
+        started.append(Capturing(folder, options, rdma_device))
         return started[-1]
 
     yield begin
@@ -117,7 +123,7 @@ def test_every_packet_is_there_and_counted(start: Any, tmp_path: Path) -> None:
 def sum_captured(path: Path) -> int:
     """Bytes that were kept of all packets, none of them more than 96."""
     content, at, total = path.read_bytes(), 24, 0
-    assert content[:4] == b"\x4d\x3c\xb2\xa1"  # nanoseconds
+    assert content[:4] == NANOSECONDS
     while at < len(content):
         kept = int.from_bytes(content[at + 8 : at + 12], "little")
         assert kept <= 96
@@ -169,10 +175,30 @@ def test_an_interface_that_is_not_there_is_named() -> None:
     assert done.stderr.startswith(b"capture: tcpdump: nothere0: ")
 
 
-def test_the_rdma_device_goes_before_the_interface(tmp_path: Path) -> None:
+def test_an_rdma_device_that_libpcap_lacks_is_captured_at_its_interface(start: Any) -> None:
+    capturing = start(rdma_device="mlx5_0")
+    on_hardware = (CASES / "tcpdump-libpcap-without-rdma.txt").read_text()
+    assert capturing.began["device"] == "lo"
+    assert capturing.began["rdma_error"] == " ".join(on_hardware.split())
+    capturing.send(10)
+    counts, (content,) = capturing.end()
+    assert (counts["captured"] >= 10, counts["dropped_by_kernel"], content[:4]) == (True, 0, NANOSECONDS)
+
+
+def test_an_rdma_device_is_captured_in_microseconds_and_its_losses_are_unknown(start: Any) -> None:
+    """nflog is a device of libpcap that refuses nanoseconds, as RDMA devices do."""
+    refused = subprocess.run(["tcpdump", "-i", "nflog", "--time-stamp-precision=nano"], capture_output=True, text=True)
+    on_hardware = (CASES / "tcpdump-libpcap-with-rdma-nano.txt").read_text()
+    assert refused.stderr.strip() == on_hardware.strip().replace("mlx5_0", "nflog")
+    capturing = start(rdma_device="nflog")
+    assert (capturing.began["device"], capturing.began["rdma_error"]) == ("nflog", None)
+    counts, (content,) = capturing.end()
+    assert content[:4] == b"\xd4\xc3\xb2\xa1"  # microseconds
+    assert (counts["captured"], counts["dropped_by_kernel"], counts["dropped_by_interface"]) == (0, None, None)
+
+
+def test_a_host_without_tcpdump_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
     capture = load_program(PROGRAM)
-    (tmp_path / "class/net/ens1/device/infiniband/mlx5_0").mkdir(parents=True)
-    (tmp_path / "class/net/eth0/device").mkdir(parents=True)
-    assert capture.device_of("ens1", tmp_path) == "mlx5_0"
-    assert capture.device_of("eth0", tmp_path) == "eth0"
-    assert capture.device_of("veth0", tmp_path) == "veth0"
+    with pytest.raises(capture.CaptureError, match="cannot run tcpdump: No such file"):
+        capture.start_anywhere("lo", 64, 1, tmp_path)

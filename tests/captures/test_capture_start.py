@@ -10,7 +10,7 @@ import pytest
 
 from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.runner.hosts.host_group import Host
-from roundabout.runner.trial.captures import CaptureError, HostCapture, RunningCapture, capture_hosts
+from roundabout.runner.trial.captures import CaptureError, HostCapture, RunningCapture, capture_hosts, describe_gaps
 from roundabout.spec.capture import Capture
 from tests.deadline import wait_for
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.unit
 
 STARTS = """
 import pathlib, sys
-print('{"device": "eth0", "monotonic_ns": 5}', flush=True)
+print('{"device": "eth0", "rdma_error": null, "monotonic_ns": 5}', flush=True)
 sys.stdin.read()
 pathlib.Path(__file__).with_name("ended").touch()
 print('{"files": [], "captured": 0}')
@@ -54,9 +54,10 @@ def test_started_captures_end_if_another_host_cannot_capture(tmp_path: Path) -> 
     )
     into: dict[str, HostCapture] = {}
     capture = Capture(hosts=("s0", "s1"))
-    with pytest.raises(CaptureError, match="s1: capturing failed: no tcpdump"):  # noqa: SIM117
+    with pytest.raises(CaptureError, match="s1: capturing failed: no tcpdump") as failed:  # noqa: SIM117
         with capture_hosts(session, capture, tmp_path / "captures", into):
             pytest.fail("the block runs without a capture")
+    assert "on s1, as root: `tcpdump -i eth0 -c 1`" in (failed.value.hint or "")
     assert has_ended(tmp_path, "s0")
     assert set(into) == {"s0"}
 
@@ -67,3 +68,14 @@ def test_an_unexpected_line_is_repeated_and_the_program_ends(tmp_path: Path, lin
     with pytest.raises(CaptureError, match="s0: capture.py printed '.*', expected a line of JSON"):
         RunningCapture(LocalConnection("s0"), host, Capture(hosts=("s0",)))
     wait_for(lambda: has_ended(tmp_path, "s0"), 10)
+
+
+def test_a_notice_names_hosts_without_rdma_and_those_whose_losses_are_unknown() -> None:
+    counted = HostCapture("ens1", 0, (), {"dropped_by_kernel": 0})
+    without_rdma = HostCapture("ens1", 0, (), {"dropped_by_kernel": 0}, "tcpdump: mlx5_0: No such device exists")
+    uncounted = HostCapture("mlx5_0", 0, (), {"dropped_by_kernel": None})
+    assert describe_gaps({"s0": counted}) is None
+    notice = describe_gaps({"s0": counted, "s1": without_rdma, "s2": uncounted}) or ""
+    assert notice.startswith("captures of s1 are without RDMA traffic")
+    assert "(s1: tcpdump: mlx5_0: No such device exists)" in notice
+    assert notice.endswith("captures of s2: dropped packets: unknown")

@@ -86,7 +86,7 @@ def test_temporary_files_lie_where_nobody_can_be_first(state: Path, tmp_path: Pa
 
 CAPTURE = """
 import sys
-print('{"device": "eth0", "monotonic_ns": 5}', flush=True)
+print('{"device": "eth0", "rdma_error": null, "monotonic_ns": 5}', flush=True)
 sys.stdin.read()
 sys.stdout.write('{"files": [7], "captured": 1}\\npackets')
 """

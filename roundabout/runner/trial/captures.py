@@ -45,7 +45,8 @@ class HostCapture:
     device: str
     began_ns: int  # on the host's monotonic clock
     files: tuple[Path, ...]
-    counts: Mapping[str, int]
+    counts: Mapping[str, int | None]  # None: unknown
+    rdma_error: str | None = None  # reason if the interface has an RDMA device that tcpdump cannot capture
 
 
 @contextmanager
@@ -88,6 +89,10 @@ class RunningCapture:
     def __init__(self, connection: Connection, host: Host, capture: Capture) -> None:
         """Start the capture. Raises LostHostError, and CaptureError if it cannot start."""
         self._connection, self._host, self._rest = connection, host.name, b""
+        self._remedy = (
+            f"on {host.name}, as root: `tcpdump -i {host.tap or host.interface} -c 1` must print a packet; "
+            "`roundabout provision INVENTORY` installs tcpdump on a rack's servers"
+        )
         self._channel = connection.start(capture_command(host, capture))
         self._fetch_s = FETCH_S + FETCH_S_PER_MB * capture.budget_mb
         with limit_answer_time(connection, self._channel, START_TIMEOUT_S, "starting a capture"):
@@ -110,7 +115,7 @@ class RunningCapture:
                 self._channel.result()
         except CaptureError as error:
             raise RecordError(error.message) from error
-        return HostCapture(self._began["device"], self._began["monotonic_ns"], paths, counts)
+        return HostCapture(self._began["device"], self._began["monotonic_ns"], paths, counts, self._began["rdma_error"])
 
     def _read_line(self) -> dict[str, Any]:
         """Return the next line of capture.py."""
@@ -143,7 +148,28 @@ class RunningCapture:
         if status is None:
             raise LostHostError(self._host, "the connection broke during a capture")
         why = stderr.splitlines()[-1].removeprefix("capture: ") if stderr else f"it ended with status {status}"
-        raise CaptureError(f"{self._host}: capturing failed: {why}", "tcpdump must be there: roundabout provision")
+        raise CaptureError(f"{self._host}: capturing failed: {why}", self._remedy)
+
+
+def rdma_errors(captured: Mapping[str, HostCapture]) -> dict[str, str]:
+    """Return the hosts whose captures lack the packets of RDMA, with the reason, for trial.json."""
+    return {host: capture.rdma_error for host, capture in captured.items() if capture.rdma_error}
+
+
+def describe_gaps(captured: Mapping[str, HostCapture]) -> str | None:
+    """Return a notice about packets that captures lack, or of which they may lack some. None if there are none."""
+    notices = []
+    if errors := rdma_errors(captured):
+        host, error = next(iter(errors.items()))
+        notices.append(
+            f"captures of {', '.join(errors)} are without RDMA traffic, because tcpdump cannot capture at the RDMA "
+            f"device ({host}: {error}). They have what the kernel sends and receives. For RDMA, build libpcap with "
+            "--enable-rdma and tcpdump with it, or mirror the switch's port"
+        )
+    uncounted = [host for host, capture in captured.items() if capture.counts.get("dropped_by_kernel") is None]
+    if uncounted:
+        notices.append(f"captures of {', '.join(uncounted)}: dropped packets: unknown")
+    return "; ".join(notices) or None
 
 
 def store(  # noqa: PLR0913, PLR0917 - what a trial's packets belong to
@@ -229,12 +255,13 @@ def _when(clock_log: ClockLog, host: str, host_ns: int) -> dict[str, int]:
 
 
 def _capture_row(capture: HostCapture, totals: Totals, clock: HostUtc) -> dict[str, Any]:
+    written = capture.counts["captured"]
     return {
         "device": capture.device,
         "files": len(capture.files),
         "file_bytes": sum(path.stat().st_size for path in capture.files),
         **capture.counts,
-        "overwritten": max(0, capture.counts["captured"] - totals.packets),
+        "overwritten": None if written is None else max(0, written - totals.packets),
         "decoded": totals.packets,
         "truncated": totals.truncated,
         "malformed": totals.malformed,

@@ -2,7 +2,7 @@
 """The common part of testbeds whose hosts are reached over SSH."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -25,7 +25,7 @@ from roundabout.runner.trial import captures, validity_checks
 from roundabout.runner.trial.attempt import execute_attempt
 from roundabout.runner.trial.jobs import datapaths
 from roundabout.runner.trial.measurement import Measurement, build_tables, feedback_us, host_units
-from roundabout.runner.trial.routes.route_readback import FoundRoute, describe_differences
+from roundabout.runner.trial.routes.route_readback import describe_differences
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
@@ -93,7 +93,7 @@ class SshTestbed:
     def __init__(self, provider: SshTestbedProvider, site: HostGroup, context: RunContext, stack: ExitStack) -> None:
         self._provider, self._site, self._context, self._stack = provider, site, context, stack
         self._bench: HostSession | None = None
-        self._has_noted_routes = False
+        self._noticed: set[str] = set()  # subjects of notices
 
     @property
     def kind(self) -> str:
@@ -135,7 +135,8 @@ class SshTestbed:
         received = self._site.echo_times()
         measured = execute_attempt(session, trial, self._context.clock, self._context.observer, attempt)
         self._provider.check_held()
-        self._note_routes(measured.routes)
+        self._notice_once("routes", describe_differences(measured.routes))
+        self._notice_once("captures", captures.describe_gaps(measured.captured))
         into = host_units(self._site, self._context.clock)
         waited = feedback_us(measured, self._site.echo_times().since(received), self._site.dilation)
         found = build_tables(measured, self._site, identity, into)
@@ -152,11 +153,11 @@ class SshTestbed:
         disturbed = bool(biased) and not wrong
         return Outcome(found, [*wrong, *biased], record, lost=measured.lost_host, disturbed=disturbed)
 
-    def _note_routes(self, found: Sequence[FoundRoute]) -> None:
-        """Warn once about routes that differ from the plan or are not known."""
-        if not self._has_noted_routes and (notice := describe_differences(found)):
+    def _notice_once(self, subject: str, notice: str | None) -> None:
+        """Show the first notice about a subject, such as routes that differ from the plan."""
+        if notice and subject not in self._noticed:
             self._context.observer.notice(notice)
-            self._has_noted_routes = True
+            self._noticed.add(subject)
 
     def survey(self) -> ConnectivityReport:
         """Check the connectivity of the hosts before any trial. Raises LostHostError."""
@@ -175,6 +176,7 @@ def _record(measured: Measurement) -> dict[str, Any]:
         "clock": measured.clock_log.as_json(),
         "clock_steps": [asdict(step) for step in measured.clock_log.steps()],
         **({"nccl": measured.nccl} if measured.nccl else {}),
+        **({"rdma_not_captured": errors} if (errors := captures.rdma_errors(measured.captured)) else {}),
         **({"found_routes": [each._asdict() for each in measured.routes]} if measured.routes else {}),
         "sampling": {host: asdict(kept) for host, kept in measured.sampling().items()},
     }
