@@ -6,6 +6,7 @@ They describe each shared link, the packets' traffic classes, and the job's slow
 Invalid trials count too, because a fault of the fabric may have made them invalid.
 """
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -23,6 +24,8 @@ from roundabout.store import Run
 from roundabout.store.counter_increments import compute_increments
 
 Pair = tuple[str, str]
+PRIORITY_PACKETS = r"([rt]x)_prio(\d)_packets"
+"""Pattern of mlx5's counters of packets by priority (en_stats.c), of the physical port, so RDMA is among them."""
 
 
 class LinkSharing(NamedTuple):
@@ -77,6 +80,21 @@ def dscp_counts(run: Run) -> dict[Pair, Counter[int]]:
     for row in rows:
         pair = (hosts.get(row["source"], row["source"]), row["host"])
         found.setdefault(pair, Counter())[row["dscp"]] += row["count_all"]
+    return found
+
+
+def priority_packets(run: Run, variant: str) -> dict[Pair, Counter[int]]:
+    """Return for each host and side (rx or tx) the packets by priority that the NIC counted in a variant's trials.
+
+    The result is empty if the NICs have no such counters.
+    """
+    counters = _only(run.table("device_counters", valid_only=False), "variant", variant)
+    counters = counters.filter(pc.match_substring_regex(counters["counter"], f"^{PRIORITY_PACKETS}$"))
+    found: dict[Pair, Counter[int]] = {}
+    for place in counters.group_by(["trial", "attempt", "host", "device", "counter"]).aggregate([]).to_pylist():
+        side, priority = re.findall(PRIORITY_PACKETS, place["counter"])[0]
+        counts = found.setdefault((place["host"], side), Counter())
+        counts[int(priority)] += _gained(_rows_at(counters, place), "value")
     return found
 
 

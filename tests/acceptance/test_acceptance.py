@@ -16,7 +16,7 @@ from roundabout.checks import report
 from roundabout.checks.acceptance import experiments
 from roundabout.checks.acceptance.acceptance import PARTS, Acceptance, Part
 from roundabout.checks.acceptance.limits import read_limits
-from roundabout.checks.acceptance.run import FabricTest, measure, rdma_verdicts
+from roundabout.checks.acceptance.run import FabricTest, judge_classes, measure, rdma_verdicts
 from roundabout.checks.acceptance.verdicts import (
     class_verdicts,
     job_verdicts,
@@ -36,6 +36,7 @@ from roundabout.spec.errors import SpecError
 from roundabout.spec.transports import Transport
 from roundabout.store import schemas
 from roundabout.testbeds import undo
+from roundabout.testbeds.rack.inventory import LosslessClasses
 from roundabout.testbeds.rack.rdma_class_check import Difference, NoRdmaError, Row
 from tests.acceptance.faults import FAULTS, Fault, SpoiltProvider
 from tests.computed_runs import RUNNER
@@ -138,7 +139,7 @@ def test_losses_and_classes_name_the_link_and_its_direction() -> None:
     came = {pair: Counter({8 if pair[0] == "s2" else 26: 100}) for pair in PAIRS}
     (wrong,) = class_verdicts(TOPOLOGY, came, 26, LIMITS)
     assert (wrong.of, wrong.name, wrong.verdict) == ("link s2, s2 to tor1", "wrong_class", "fail")
-    assert wrong.found == "100 with DSCP 8, expected 26"
+    assert wrong.found == "100 with DSCP 8, expected 26, by captured packets"
 
 
 class Captured:
@@ -175,6 +176,57 @@ def test_pauses_are_those_of_all_nics() -> None:
     schema = schemas.schema("device_counters")
     assert analysis.count_pauses(pa.Table.from_pylist(rows, schema=schema)) == 11
     assert analysis.count_pauses(pa.Table.from_pylist(rows[-2:], schema=schema)) is None
+
+
+class Measured:
+    """Stands for a run of which RDMA was not captured, whose NICs counted packets, by host and counter."""
+
+    def __init__(self, way: str, counted: dict[tuple[str, str], int]) -> None:
+        error = {"rdma_not_captured": {"s0": "tcpdump: mlx5_0: No such device exists"}}
+        self._records = [{"variant": experiments.CLASSES, "ways": {"everybody": way}, **error}]
+        common = {"variant": experiments.CLASSES, "trial": "t", "attempt": 1, "device": "ens1"}
+        rows = [
+            common | {"host": host, "counter": counter, "host_ns": at, "value": value}
+            for (host, counter), gained in counted.items()
+            for at, value in enumerate((7, 7 + gained))
+        ]
+        captured = [{"host": "s1", "direction": "in", "source": "10.0.0.1", "dscp": 26, "payload_bytes": 1448}]
+        self._rows = {"device_counters": rows, "packets": captured}
+
+    def trials(self) -> list[dict[str, Any]]:
+        return self._records
+
+    def table(self, name: str, **_: Any) -> pa.Table:
+        return pa.Table.from_pylist(self._rows[name], schema=schemas.schema(name))
+
+
+def judged_classes(way: str, counted: dict[tuple[str, str], int]) -> dict[tuple[str, str], Verdict]:
+    run: Any = Measured(way, counted)
+    fabric = FabricTest(TOPOLOGY, DCQCN, None, LosslessClasses())
+    found = Acceptance(topology="rack", where={}, limits=LIMITS, dscp=26)
+    return {(each.of, each.name): each for each in judge_classes(fabric, found, run, run.trials())}
+
+
+def test_classes_of_rdma_that_is_not_captured_are_judged_by_counters() -> None:
+    good = {(host, f"{side}_prio3_packets"): 98_000 for host in TOPOLOGY.hosts for side in ("rx", "tx")}
+    good |= {(host, "rx_prio6_packets"): 2000 for host in TOPOLOGY.hosts} | {("s0", "tx_prio0_packets"): 900}
+    told = judged_classes("RDMA", good)
+    assert {each.verdict for each in told.values()} == {"pass"}
+    words = " of 98900 packets, by the NIC's counters, as RDMA is not captured"
+    assert told["host s0, tx", "other_priorities"].found == "0.0091" + words
+    moved = {**good, ("s2", "rx_prio0_packets"): 98_000, ("s2", "rx_prio3_packets"): 0}
+    assert failed(list(judged_classes("RDMA", moved).values())) == [("host s2, rx", "other_priorities")]
+    del good["s3", "tx_prio3_packets"]
+    assert failed(list(judged_classes("RDMA", good).values())) == [("host s3, tx", "other_priorities")]
+
+
+def test_no_class_of_tcp_in_nics_is_claimed() -> None:
+    told = judged_classes("TCP", {("s0", "tx_prio0_packets"): 990, ("s0", "tx_prio3_packets"): 10})
+    assert told["all hosts", "wrong_class"].found == "0, all with DSCP 26, by captured packets"
+    tcp = told["all hosts", "nic_class"]
+    assert tcp.verdict == "not measured"
+    assert "sends TCP in priority 0 (99% of the sent packets counted there)" in tcp.found
+    assert "(NICs do not count it)" in judged_classes("TCP", {})["all hosts", "nic_class"].found
 
 
 @needs_root

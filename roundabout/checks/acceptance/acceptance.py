@@ -20,6 +20,8 @@ MEANINGS = {
     "pauses": "PFC frames that hosts received",
     "resent": "segments, by all hosts",
     "wrong_class": "packets that came with another DSCP than jobs have",
+    "other_priorities": "share of a NIC's packets in other priorities than those of jobs and CNPs",
+    "nic_class": "class and PFC of the jobs' packets in NICs",
     "slowdown": "iteration time over idle; of idle, over what the job takes alone by its profile",
 }
 

@@ -31,6 +31,7 @@ class Limits(Strict):
     most_drops: NotNegative | None
     most_pauses: NotNegative | None
     most_wrong_class: NotNegative | None
+    most_other_priorities: NotNegative | None
     most_slowdown_idle: NotNegative | None
     most_slowdown_iperf: NotNegative | None
     most_slowdown_consistent: NotNegative | None

@@ -2,10 +2,11 @@
 """Execution of `roundabout acceptance`, from the request to the page."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from analysis.expectations import acceptance_metrics as analysis
 from roundabout.checks.acceptance import experiments, verdicts
@@ -18,6 +19,7 @@ from roundabout.core.verdict_words import NOT_MEASURED
 from roundabout.runner.hosts.playbooks import ProvisionError
 from roundabout.runner.run import Runner
 from roundabout.runner.testbed import Testbed
+from roundabout.runner.trial.jobs import RDMA, TCP
 from roundabout.runner.trial.ssh_testbed import SshTestbed, SshTestbedProvider
 from roundabout.spec import Experiment, load_topology
 from roundabout.spec.errors import suggest
@@ -29,6 +31,7 @@ from roundabout.terminal.playbook import find_drift, run as run_playbook
 from roundabout.terminal.run_progress import show_progress
 from roundabout.terminal.screen import Screen
 from roundabout.testbeds import undo
+from roundabout.testbeds.rack.inventory import LosslessClasses
 from roundabout.testbeds.rack.provider import RackProvider
 from roundabout.testbeds.rack.rdma_class_check import NoRdmaError, Row
 
@@ -72,7 +75,9 @@ def accept(request: AcceptanceRequest, *, as_json: bool) -> None:
         if isinstance(provider, RackProvider) and not found.failures:
             observer.step("letting RDMA's packets show where they ride")
             found.parts["rdma"] = rdma_verdicts(partial(provider.check_traffic, f"acceptance-{os.getpid()}"))
-        fabric = FabricTest(topology, transport, None if request.inventory else experiments.OWN_DSCP)
+        dscp = None if request.inventory else experiments.OWN_DSCP
+        lossless = provider.lossless if isinstance(provider, RackProvider) else None
+        fabric = FabricTest(topology, transport, dscp, lossless)
         measure(fabric, request.parts, found, Runner(provider, observer, undo), request.runs)
     report(found, request.runs / "acceptance" / new_run_id(), console, as_json=as_json)
     if found.failures:
@@ -89,11 +94,15 @@ def _transport(name: str) -> Transport:
 
 @dataclass(frozen=True)
 class FabricTest:
-    """A fabric under test: topology and transport. `dscp` is None if the inventory defines it."""
+    """A fabric under test: topology and transport.
+
+    `dscp` is None if the inventory defines it, and `lossless` is None without an inventory.
+    """
 
     topology: Topology
     transport: Transport
     dscp: int | None
+    lossless: LosslessClasses | None = None
 
     def experiment(self, part: Part) -> Experiment:
         """Return the experiment that measures `part`."""
@@ -168,12 +177,37 @@ def _links(fabric: FabricTest, found: Acceptance, run: Run) -> list[Verdict]:
     links = experiments.link_variants(fabric.topology)
     met = analysis.link_figures(run, {variant: link for variant, (link, _) in links.items()})
     figures = {variant: each._asdict() for variant, each in met.items()}
+    records = run.trials()
+    if fabric.lossless:  # PFC does not pause TCP there, so that its pauses are no figure of these flows
+        for variant in figures.keys() & _variants_by(TCP, records):
+            figures[variant]["pauses"] = None
     return [
-        *verdicts.trial_verdicts(run.trials()),
+        *verdicts.trial_verdicts(records),
         *verdicts.link_verdicts(links, figures, found.limits),
         *verdicts.retransmission_verdicts(fabric.topology, analysis.retransmissions(run), found.limits),
-        *verdicts.class_verdicts(fabric.topology, analysis.dscp_counts(run), found.dscp, found.limits),
+        *judge_classes(fabric, found, run, records),
     ]
+
+
+def judge_classes(
+    fabric: FabricTest, found: Acceptance, run: Run, records: Sequence[Mapping[str, Any]]
+) -> Iterator[Verdict]:
+    """Yield the verdicts on packets' classes, by captured packets, or by NICs' counters if RDMA is not captured."""
+    by_rdma = experiments.CLASSES in _variants_by(RDMA, records)
+    is_lost = by_rdma and any(each.get("rdma_not_captured") for each in records)
+    counted = analysis.priority_packets(run, experiments.CLASSES) if fabric.lossless else {}
+    if fabric.lossless and is_lost:
+        priorities = (fabric.lossless.priority, fabric.lossless.cnp_priority)
+        yield from verdicts.priority_verdicts(fabric.topology.hosts, counted, priorities, found.limits)
+    else:
+        yield from verdicts.class_verdicts(fabric.topology, analysis.dscp_counts(run), found.dscp, found.limits)
+    if fabric.lossless and not by_rdma:
+        yield verdicts.tcp_class_verdict(counted)
+
+
+def _variants_by(datapath: str, records: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the variants of trials in which a job used the datapath."""
+    return {str(each["variant"]) for each in records if datapath in each.get("ways", {}).values()}
 
 
 def _job(_: FabricTest, found: Acceptance, run: Run) -> list[Verdict]:

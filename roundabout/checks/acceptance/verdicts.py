@@ -4,9 +4,11 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from itertools import product
 
 from roundabout.checks.acceptance.limits import Limits
 from roundabout.checks.check import Measured, Verdict, compare
+from roundabout.core.verdict_words import NOT_MEASURED
 from roundabout.runner.session.connectivity_check import ConnectivityReport
 from roundabout.spec.topology import Hop, Topology
 
@@ -78,12 +80,44 @@ def retransmission_verdicts(
 def class_verdicts(
     topology: Topology, came: Mapping[Pair, Mapping[int, int]], dscp: int, limits: Limits
 ) -> list[Verdict]:
-    """Return the verdicts on the DSCPs of received packets, of which `came` has counts by host pair and DSCP."""
+    """Return the verdicts on the DSCPs of captured packets, of which `came` has counts by host pair and DSCP."""
     wrong = {pair: float(sum(counts.values()) - counts.get(dscp, 0)) for pair, counts in came.items()}
     found = _judge_paths(topology, "wrong_class", wrong, limits, name_directed_link)
     others = sorted({other for counts in came.values() for other in counts} - {dscp})
     words = f" with DSCP {', '.join(map(str, others))}, expected {dscp}" if others else f", all with DSCP {dscp}"
-    return [replace(each, found=each.found + words) for each in found]
+    return [replace(each, found=f"{each.found}{words}, by captured packets") for each in found]
+
+
+def priority_verdicts(
+    hosts: Iterable[str],
+    counted: Mapping[tuple[str, str], Counter[int]],
+    priorities: Collection[int],
+    limits: Limits,
+) -> list[Verdict]:
+    """Return the verdicts on the priorities of the packets that NICs sent and received, for RDMA that is not captured.
+
+    `counted` has the packets by priority of each host and side (rx or tx), and `priorities` those of jobs and CNPs.
+    """
+    found = []
+    for host, side in product(hosts, ("tx", "rx")):
+        counts = counted.get((host, side), Counter())
+        other = counts.total() - sum(counts[each] for each in priorities)
+        share = other / counts.total() if counts else None
+        verdict = judge_figure(f"host {host}, {side}", "other_priorities", _exactly(share), limits)
+        words = f" of {counts.total()} packets, by the NIC's counters, as RDMA is not captured"
+        found.append(replace(verdict, found=verdict.found + words))
+    return found
+
+
+def tcp_class_verdict(counted: Mapping[tuple[str, str], Counter[int]]) -> Verdict:
+    """Return the verdict on the class of TCP in a rack's NICs. It claims none. `counted` is as in `priority_verdicts`.
+
+    mlx5 sends all TCP in priority 0 (docs/reference/rack/changes.md).
+    """
+    sent = sum((counts for (_, side), counts in counted.items() if side == "tx"), Counter[int]())
+    share = f"{sent[0] / sent.total():.0%} of the sent packets counted there" if sent else "NICs do not count it"
+    reason = f"not measured: mlx5 sends TCP in priority 0 ({share}), which PFC of the jobs' priority does not pause"
+    return Verdict(ALL, "nic_class", reason, "", NOT_MEASURED)
 
 
 def job_verdicts(slowdowns: Mapping[str, Measured], limits: Limits) -> list[Verdict]:

@@ -26,7 +26,7 @@ from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.rack import rack_lease
 from roundabout.testbeds.rack.examination import GLIBC, GPUDIRECT, WRITE, examine_hosts
 from roundabout.testbeds.rack.exporter_targets import server_target
-from roundabout.testbeds.rack.inventory import Inventory, check_topology, read_inventory, refuse_rails
+from roundabout.testbeds.rack.inventory import Inventory, LosslessClasses, check_topology, read_inventory, refuse_rails
 from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of
 from roundabout.testbeds.rack.rack_lease import Lease
 from roundabout.testbeds.rack.rdma_class_check import Row, check_traffic, rdma_end
@@ -172,6 +172,11 @@ class RackProvider(SshTestbedProvider):
     def payload_rate_gbps(self) -> float:
         """Return the inventory's common payload rate, which links without a rate of their own have."""
         return self._inventory.all.vars.payload_rate_gbps
+
+    @property
+    def lossless(self) -> LosslessClasses:
+        """Return the inventory's priorities and DSCPs of jobs' packets and CNPs."""
+        return self._inventory.all.vars.lossless
 
     def resolve_host_names(self, jobs: Mapping[str, Sequence[str]], where: str) -> dict[str, tuple[str, ...]]:
         """Return the hosts of each job by the inventory's names. Names of machines (`ansible_host`) are converted.
