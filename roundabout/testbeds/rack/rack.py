@@ -32,6 +32,8 @@ KNOWN_HOSTS = {
 
 
 REAL = Fidelity("real", "real: rack", "Measured on real hosts and switches.")
+TCP_CLASS = "TCP leaves mlx5 NICs in priority 0, so that PFC does not pause it."
+"""Source: docs/reference/rack/changes.md, "Which class traffic rides in"."""
 CANNOT = (
     "a NIC's, a switch's or a GPU's own part, where what stands for them has none: "
     "docs/results/rack-in-vms.md lists what `make rack-in-vms` has not",
@@ -81,7 +83,7 @@ class Rack(Scaling):
         ridden = "by RDMA where DCQCN is the transport, and over TCP else" if "rdma" in self.found else "over TCP"
         emulated = self.inventory.all.vars.emulated
         measured = emulation_fidelity(emulated) if emulated else REAL
-        return replace(measured, about=f"Jobs' bytes went {ridden}. {measured.about}")
+        return replace(measured, about=f"Jobs' bytes went {ridden}. {TCP_CLASS} {measured.about}")
 
     @property
     def settings_state(self) -> Path:
@@ -90,7 +92,7 @@ class Rack(Scaling):
 
     @property
     def dscps(self) -> DscpClasses:
-        """Return the inventory's DSCPs. Jobs use the lossless class for which NICs and switches are provisioned."""
+        """Return the inventory's DSCPs. Jobs have that of the lossless class of switches, and of NICs by RDMA."""
         everywhere = self.inventory.all.vars
         return DscpClasses(everywhere.lossless.dscp, everywhere.cross_traffic_dscp)
 
