@@ -15,6 +15,7 @@ from roundabout.testbeds.rack.provider import RackProvider
 
 pytestmark = pytest.mark.unit
 
+TCPDUMP_D = Path(__file__).parents[1] / "cases/rack/tcpdump-D-debian-12.txt"  # of a libpcap without RDMA support
 PCI = "0000:3b:00.0"
 GPU = "0000:42:00.0"
 GID = "0000:0000:0000:0000:0000:ffff:0a0a:0001"  # 10.10.0.1
@@ -67,10 +68,11 @@ def add_tool(path: Path, script: str = "") -> None:
 
 
 def add_all(tools: Path) -> None:
-    for name in ("python3", "apt-get", "tcpdump", "iperf3", "systemctl", "nvidia-smi", "ib_write_bw", "setpci"):
+    for name in ("python3", "apt-get", "iperf3", "systemctl", "nvidia-smi", "ib_write_bw", "setpci"):
         add_tool(tools / name)
     add_tool(tools / "ip", f"echo '{SHOW}'")
     add_tool(tools / "getconf", "echo glibc 2.99")
+    add_tool(tools / "tcpdump", "echo '1.ens1f0np0 [Up, Running]'; echo '2.mlx5_0 (RDMA sniffer)'")
     add_tool(tools / "ping", f'echo "$@" >> {tools.parent}/pinged')
 
 
@@ -124,6 +126,7 @@ MISSING = [
      {"sys/class/net/ens1f0np0/device/iommu_group/type": "DMA-FQ"}, {}),
     ("GPUDirect ACS", "redirects at 0000:41:00.0 0000:41:01.0",
      {}, {"setpci": 'case $2 in *:41:*) echo 001d;; *:40:*) echo 0001;; *) exit 1;; esac'}),
+    ("RDMA capture", "tcpdump does not list mlx5_0", {}, {"tcpdump": f"/bin/cat {TCPDUMP_D}"}),
     ("RDMA glibc", "2.3", {}, {"getconf": "echo glibc 2.3"}),
     ("RDMA glibc", "1.99", {}, {"getconf": "echo glibc 1.99"}),
     ("traffic classes", "priorities share classes: 0 3 6", {}, {"dcb": "echo prio-tc 0:0 1:0 2:0 3:3 4:0 5:0 6:6 7:0"}),

@@ -75,6 +75,14 @@ if [ "$rdma" ]; then
   if [ "${has%%.*}" = "${glibc%.*}" ] && [ "$minor" -ge "${glibc#*.}" ]; then say "RDMA glibc" yes "$has" ""
   else say "RDMA glibc" no "${has:-none}" "$glibc or later, for jobs by RDMA as built here; they ride over TCP"; fi
 fi
+# Soft-RoCE needs no RDMA capture: its packets are at the interface.
+if [ -e "$root/sys/class/net/$nic/device/infiniband/${rdma:-none}" ] && command -v tcpdump > /dev/null 2>&1; then
+  case "$(tcpdump -D 2> /dev/null)" in
+    *".$rdma "*) say "RDMA capture" yes "tcpdump lists $rdma" "" ;;
+    *) say "RDMA capture" no "tcpdump does not list $rdma: captures are without RDMA" \
+      "libpcap built with --enable-rdma, and tcpdump with it; for the capture of RDMA packets alone" ;;
+  esac
+fi
 file "RoCE mode" /sys/kernel/config/rdma_cm "modprobe rdma_cm, with configfs mounted; provision does it"
 bdf=$(cd -P "$root/sys/class/net/$nic/device" 2> /dev/null && pwd -P) || bdf=$nic
 if [ "$driver" = ofed ]; then
