@@ -16,7 +16,7 @@ from roundabout.checks import report
 from roundabout.checks.acceptance import experiments
 from roundabout.checks.acceptance.acceptance import PARTS, Acceptance, Part
 from roundabout.checks.acceptance.limits import read_limits
-from roundabout.checks.acceptance.run import FabricTest, judge_classes, measure, rdma_verdicts
+from roundabout.checks.acceptance.run import FabricTest, judge_classes, judge_links, measure, rdma_verdicts
 from roundabout.checks.acceptance.verdicts import (
     class_verdicts,
     job_verdicts,
@@ -227,6 +227,22 @@ def test_no_class_of_tcp_in_nics_is_claimed() -> None:
     assert tcp.verdict == "not measured"
     assert "sends TCP in priority 0 (99% of the sent packets counted there)" in tcp.found
     assert "(NICs do not count it)" in judged_classes("TCP", {})["all hosts", "nic_class"].found
+
+
+@pytest.mark.parametrize(("way", "found"), [("RDMA", "5"), ("TCP", "no figure")])
+def test_figures_of_flows_are_of_their_datapath(monkeypatch: pytest.MonkeyPatch, way: str, found: str) -> None:
+    sharing = analysis.LinkSharing(use=0.9, jain=1.0, marked=None, drops=None, pauses=5)
+    monkeypatch.setattr(analysis, "link_figures", lambda *_: {"L1-two": sharing})
+    monkeypatch.setattr(analysis, "retransmissions", lambda _: {})
+    run: Any = Measured("TCP", {})
+    run.trials().append({"variant": "L1-two", "ways": {"f1": way}})
+    for each in run.trials():
+        each.update(valid=True, reason=None)
+    rack = Acceptance(topology="rack", where={}, limits=LIMITS, dscp=26)
+    told = {each.name: each for each in judge_links(FabricTest(TOPOLOGY, DCQCN, None, LosslessClasses()), rack, run)}
+    assert told["pauses"].found == found
+    missing = "not measured" if way == "RDMA" else "fail"  # as only NICs count marks and losses of RDMA
+    assert (told["marked_two"].verdict, told["resent"].verdict) == ("not measured", missing)
 
 
 @needs_root

@@ -126,7 +126,7 @@ def measure(fabric: FabricTest, wanted: Sequence[Part], found: Acceptance, runne
         except NoFlowNeededError:
             return
         found.runs.append(str(run.path))
-        found.parts[part] = (_links if part == "links" else _job)(fabric, found, run)
+        found.parts[part] = (judge_links if part == "links" else _job)(fabric, found, run)
 
 
 def _check_before_flows(fabric: FabricTest, found: Acceptance, testbed: Testbed, *, flows: bool) -> None:
@@ -173,7 +173,8 @@ def rdma_verdicts(traffic: Callable[[], Iterable[Row]]) -> list[Verdict]:
     ]
 
 
-def _links(fabric: FabricTest, found: Acceptance, run: Run) -> list[Verdict]:
+def judge_links(fabric: FabricTest, found: Acceptance, run: Run) -> list[Verdict]:
+    """Return the verdicts on flows that share links, and on the classes of packets."""
     links = experiments.link_variants(fabric.topology)
     met = analysis.link_figures(run, {variant: link for variant, (link, _) in links.items()})
     figures = {variant: each._asdict() for variant, each in met.items()}
@@ -181,12 +182,13 @@ def _links(fabric: FabricTest, found: Acceptance, run: Run) -> list[Verdict]:
     if fabric.lossless:  # PFC does not pause TCP there, so that its pauses are no figure of these flows
         for variant in figures.keys() & _variants_by(TCP, records):
             figures[variant]["pauses"] = None
-    return [
+    judged = [
         *verdicts.trial_verdicts(records),
         *verdicts.link_verdicts(links, figures, found.limits),
         *verdicts.retransmission_verdicts(fabric.topology, analysis.retransmissions(run), found.limits),
         *judge_classes(fabric, found, run, records),
     ]
+    return [verdicts.excuse_rdma(each) for each in judged] if _variants_by(RDMA, records) else judged
 
 
 def judge_classes(

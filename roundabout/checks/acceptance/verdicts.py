@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 
 from roundabout.checks.acceptance.limits import Limits
-from roundabout.checks.check import Measured, Verdict, compare
+from roundabout.checks.check import NO_FIGURE, Measured, Verdict, compare
 from roundabout.core.verdict_words import NOT_MEASURED
 from roundabout.runner.session.connectivity_check import ConnectivityReport
 from roundabout.spec.topology import Hop, Topology
@@ -16,6 +16,7 @@ Pair = tuple[str, str]
 """A path's hosts: sender and receiver."""
 ALL = "all hosts"
 FEW = 0.2
+TCP_ALONE = ("marked_two", "marked_many", "resent")  # counted by the kernel
 MAY_BE_MISSING = ("drops", "pauses")  # on unsampled switches or without PFC
 
 
@@ -118,6 +119,13 @@ def tcp_class_verdict(counted: Mapping[tuple[str, str], Counter[int]]) -> Verdic
     share = f"{sent[0] / sent.total():.0%} of the sent packets counted there" if sent else "NICs do not count it"
     reason = f"not measured: mlx5 sends TCP in priority 0 ({share}), which PFC of the jobs' priority does not pause"
     return Verdict(ALL, "nic_class", reason, "", NOT_MEASURED)
+
+
+def excuse_rdma(verdict: Verdict) -> Verdict:
+    """Return the verdict on RDMA flows. Figures without a value that only TCP reports are not measured."""
+    if verdict.found != NO_FIGURE or verdict.name not in TCP_ALONE:
+        return verdict
+    return replace(verdict, found="not measured: only NICs count it of RDMA", verdict=NOT_MEASURED)
 
 
 def job_verdicts(slowdowns: Mapping[str, Measured], limits: Limits) -> list[Verdict]:
