@@ -547,7 +547,7 @@ def test_the_interface_of_the_default_route_is_left_alone(server: Server) -> Non
     host = server("connectx-5-ofed")
     routes = ["default via 10.0.2.254 dev eth2", "10.0.2.0/24 dev eth2 scope link"]
     (host.root / "routes").write_text(json.dumps(routes))
-    with pytest.raises(SettingsError, match="leaves by eth2, which has the default route"):
+    with pytest.raises(SettingsError, match="leaves by eth2, which has the active default route"):
         settings.apply(host, {"route": {"10.0.2.0/24": {"congctl": "reno"}}}, "run")
 
 

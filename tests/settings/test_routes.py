@@ -174,4 +174,40 @@ def test_routes_beside_the_default_route_are_not_changed(route: str) -> None:
     command = ["unshare", "--net", "sh", "-c", script, "sh", sys.executable, "-c", ask]
     root = Path(__file__).parents[2]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(root)})
-    assert "leaves by d2, which has the default route: expected a data network" in done.stderr
+    assert "leaves by d2, which has the active default route: expected a data network" in done.stderr
+
+
+READ = """
+import sys
+from pathlib import Path
+from roundabout.settings import settings_linux, settings_host
+settings_linux.read_route(settings_host.Host(Path('/'), Path('/')), sys.argv[1], ['congctl'])
+"""
+
+
+TWO_NICS = (
+    "link add ens1np0 type veth peer name ens4np0",
+    "link set ens1np0 up",
+    "link set ens4np0 up",
+    "addr add 10.100.40.135/24 dev ens1np0 noprefixroute",
+    "addr add 10.100.41.134/24 dev ens4np0 noprefixroute",
+)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes routes in a namespace of its own")
+@pytest.mark.parametrize(("data_nic", "metric", "refused"), [
+    ("ens4np0", "4096", False), ("ens4np0", "99", True), ("ens1np0", "4096", True)
+])  # fmt: skip
+def test_the_default_route_with_the_lowest_metric_counts(data_nic: str, metric: str, refused: bool) -> None:
+    """The routes are a real server's, whose data NIC has a default route from DHCP, too."""
+    shown = Path(__file__).parents[1] / "cases/rack/route-two-defaults.txt"
+    routes = shown.read_text().replace("metric 4096", f"metric {metric}")
+    batch = "".join(
+        f"{line}\n" for line in [*TWO_NICS, *(f"route add {line}" for line in reversed(routes.splitlines()))]
+    )
+    prefix = next(line.split()[0] for line in routes.splitlines() if line[0].isdigit() and f"dev {data_nic} " in line)
+    command = ["unshare", "--net", "sh", "-ec", 'ip -batch - && exec "$@"', "sh", sys.executable, "-c", READ, prefix]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(command, input=batch, capture_output=True, text=True, env=environment)
+    assert done.returncode == int(refused), done.stderr
+    assert (f"leaves by {data_nic}, which has the active default route" in done.stderr) == refused
