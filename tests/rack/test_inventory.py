@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 import re
+from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from roundabout.spec import SpecError, load_topology
 from roundabout.spec.frames import payload_share
 from roundabout.testbeds.rack.inventory import check_topology, read_inventory
 from roundabout.testbeds.rack.variables import switch_variables
+from tests.rack.conftest import examples
 
 pytestmark = pytest.mark.unit
 
@@ -49,7 +52,11 @@ MISTAKES = [
     ("tor1:\n", "rack:\n", "switches.hosts.rack: found the name 'rack', expected another name"),
     ("10.10.0.2/24", "10.10.0.1/24", "hosts.s1.address: found '10.10.0.1' a second time, expected an address once"),
     ("10.10.0.2/24", "10.10.0.2", "found '10.10.0.2', expected a host's IPv4 address with its prefix length"),
-    ("10.10.0.2/24", "10.10.1.2/24", "found an address in 10.10.1.0/24, expected one in 10.10.0.0/24"),
+    ("10.10.0.2/24", "fd00::2/64", "expected a host's IPv4 address with its prefix length (8 to 32), as in 10.10.0.1/24; IPv6 is not supported: give"),
+    ("10.10.0.2/24", "10.10.0.0/30", "found '10.10.0.0/30', expected a host's IPv4 address"),
+    ("driver: inbox", "driver: inbox, data_routes: [10.20.0.0/16]", "data_routes: found 10.20.0.0/16 without 10.10.0.1"),
+    ("driver: inbox", "driver: inbox, data_routes: [0.0.0.0/0]", "expected an IPv4 prefix (8 to 32) as `ip route`"),
+    ("driver: inbox", "driver: inbox, data_routes: [10.10.0.1/16]", "data_routes[0]: found '10.10.0.1/16', expected an"),
     ("gpu1.example.org", "gpu0.example.org", "hosts.s1.nic: found 'gpu0.example.org ens1f0np0' a second time"),
     ("link: s1}", "link: s0}", "hosts.s1.link: found 's0' a second time, expected a host's link once"),
     ("link: s1}", "link: s77}", "hosts.s1.link: found 's77', which no switch has"),
@@ -128,3 +135,36 @@ def test_another_topology_is_refused(inventory_file: Path, right: str, wrong: st
     with pytest.raises(SpecError) as error:
         check_topology(read_inventory(inventory_file), load_topology("dumbbell-2x2"), str(inventory_file))
     assert message in error.value.message
+
+
+def addressed(text: str, addresses: list[str], routes: str = "") -> str:
+    given = iter(addresses)
+    text = re.sub(r"(?<=address: )10\.10\.0\.\d+/24", lambda _: next(given), text)
+    return text.replace("driver: inbox", f"driver: inbox{routes}")
+
+
+PEERS = ["s0", "s1", "s2", "s3"]
+
+
+def test_links_of_two_addresses_are_reached_by_the_given_routes(inventory_file: Path) -> None:
+    addresses = [f"10.10.{number}.1/31" for number in range(12)]
+    text = inventory_file.read_text()
+    inventory_file.write_text(addressed(text, addresses, ", data_routes: [10.10.0.0/16]"))
+    assert read_inventory(inventory_file).data_routes("s0", PEERS) == ["10.10.0.0/16"]
+    inventory_file.write_text(addressed(text, addresses))  # each link's subnet is a route of all other servers
+    assert read_inventory(inventory_file).data_routes("s0", PEERS) == ["10.10.1.0/31", "10.10.2.0/31", "10.10.3.0/31"]
+
+
+@given(numbers=st.lists(st.integers(0, 2**14 - 1), min_size=12, max_size=12, unique=True), length=st.integers(16, 32))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+def test_each_peer_is_behind_a_route(inventory_file: Path, numbers: list[int], length: int) -> None:
+    """The longest prefix that contains a peer's address, of all routes of the servers, is one that a trial sets."""
+    addresses = [IPv4Interface((IPv4Address("10.10.0.1") + 4 * number, length)) for number in numbers]
+    example = examples()["twelve"]
+    inventory_file.write_text(addressed(example, [str(each) for each in addresses]))
+    inventory = read_inventory(inventory_file)
+    own = {name: each.network for name, each in zip(inventory.servers, addresses, strict=True)}
+    for host in PEERS:
+        for peer in set(PEERS) - {host}:
+            behind = [network for network in own.values() if IPv4Interface(inventory.servers[peer].address) in network]
+            assert str(max(behind, key=lambda network: network.prefixlen)) in inventory.data_routes(host, PEERS)

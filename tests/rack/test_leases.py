@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leases of several users of one rack, held on this machine instead of on one of the rack's."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,6 +41,17 @@ def test_leases_are_named_by_machine_and_port(inventory_file: Path) -> None:
     assert {"host gpu0.example.org", "switch sonic1.example.org", "port sonic0.example.org Ethernet48"} <= set(names)
     assert "port sonic1.example.org Ethernet48" in names  # a link has two ends
     assert not [name for name in names if "gpu4" in name or "/" in name]
+
+
+def test_two_nics_of_a_machine_are_one_lease(inventory_file: Path) -> None:
+    text = inventory_file.read_text()
+    inventory_file.write_text(
+        re.sub(r"gpu1\.example\.org, nic: \w+", "gpu0.example.org, nic: ens2f0np0", text, count=1)
+    )
+    names = rack_lease.lease_names(read_inventory(inventory_file), ["s0", "s1"], [], [])
+    assert names == ["host gpu0.example.org"]
+    with held("first", *names):
+        pass
 
 
 @pytest.mark.parametrize("common", ["host gpu0", "switch tor", "port tor Ethernet48"])

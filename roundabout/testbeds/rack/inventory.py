@@ -7,9 +7,9 @@ ports. Users, keys and jump hosts belong in the SSH configuration, and secrets i
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, reduce
-from ipaddress import IPv4Address, IPv4Interface
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -39,14 +39,29 @@ ECT0 = 2  # ECN bits of a ToS byte: ECN-capable transport
 
 
 def _ipv4(text: str) -> str:
+    expected = "a host's IPv4 address with its prefix length (8 to 32), as in 10.10.0.1/24"
+    if ":" in text:
+        raise ValueError(f"{expected}; IPv6 is not supported: give the NIC an IPv4 address, too, such as a /31")
     try:
         interface = IPv4Interface(text)
     except ValueError:
-        interface = IPv4Interface("0.0.0.0/0")
+        raise ValueError(expected) from None
     network = interface.network
-    if not 8 <= network.prefixlen <= 30 or interface.ip in (network.network_address, network.broadcast_address):
-        raise ValueError("a host's IPv4 address with its prefix length (8 to 30), as in 10.10.0.1/24")
+    has_broadcast = network.prefixlen < 31  # RFC 3021: both addresses of a /31 are hosts'
+    reserved = (network.network_address, network.broadcast_address) if has_broadcast else ()
+    if "/" not in text or network.prefixlen < 8 or interface.ip in reserved:
+        raise ValueError(expected)
     return text
+
+
+def _ipv4_prefix(text: str) -> str:
+    try:
+        prefix = IPv4Network(text)
+    except ValueError:
+        prefix = IPv4Network("0.0.0.0/0")
+    if prefix.prefixlen < 8:
+        raise ValueError("an IPv4 prefix (8 to 32) as `ip route` shows it, as in 10.10.0.0/16")
+    return str(prefix)
 
 
 def _router_address(text: str) -> str:
@@ -82,7 +97,8 @@ SwitchRelease = Annotated[
 ]
 AbsolutePath = Annotated[str, _matching(r"/[A-Za-z0-9._/-]{1,200}", "an absolute path without blanks")]
 UserPath = Annotated[str, _matching(r"[~/][A-Za-z0-9._/-]{1,200}", "a path that begins with / or ~")]
-Address = Annotated[str, StringConstraints(max_length=18), AfterValidator(_ipv4)]
+Address = Annotated[str, StringConstraints(max_length=64), AfterValidator(_ipv4)]
+Prefix = Annotated[str, StringConstraints(max_length=18), AfterValidator(_ipv4_prefix)]
 RouterAddress = Annotated[str, StringConstraints(max_length=15), AfterValidator(_router_address)]
 Cpus = Annotated[str, _matching(r"[0-9,-]{1,200}( [0-9,-]{1,200}){0,511}", "lists of CPUs, as in 0-7 or 0 1 2 3")]
 Priority = Annotated[int, Field(ge=0, le=7)]
@@ -235,6 +251,13 @@ class Servers(Strict):
     dcqcn: Dcqcn = Dcqcn()
     dcqcn_in_nv_config: bool = False
     nccl: Nccl = Nccl()
+    # Prefixes of the servers' routes to each other; default: the subnets of their addresses.
+    data_routes: Annotated[Tuple[Prefix], Field(max_length=1024)] = ()
+
+    @model_serializer(mode="wrap")
+    def _as_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Drop a default, so that trial keys hashed before the field existed stay valid."""
+        return drop_defaults({"data_routes": []}, handler(self))
 
 
 class Server(Strict):
@@ -469,12 +492,23 @@ class Inventory(Strict):
         for name in self.switches:
             yield _Unique(name, _switch(name))
 
+    def data_routes(self, host: str, peers: Iterable[str]) -> list[str]:
+        """Return the prefixes of a server's routes to its peers, the most specific first."""
+        own = _subnet(self.servers[host])
+        others = [IPv4Interface(self.servers[peer].address).ip for peer in peers if peer != host]
+        given = [IPv4Network(prefix) for prefix in self.common.data_routes]
+        known = given or [_subnet(server) for server in self.servers.values()]
+        used = {prefix for prefix in (own, *known) if any(address in prefix for address in others)}
+        return [str(prefix) for prefix in sorted(used, key=lambda prefix: (-prefix.prefixlen, prefix))]
+
     def _check_network(self) -> None:
-        networks = {name: IPv4Interface(server.address).network for name, server in self.servers.items()}
-        first = next(iter(networks.values()))
-        for name, network in networks.items():
-            if network != first:
-                raise _located((*_server(name), "address"), f"an address in {network}", f"one in {first}, as the first")
+        routes = [IPv4Network(prefix) for prefix in self.common.data_routes]
+        for name, server in self.servers.items() if routes else ():
+            address = IPv4Interface(server.address).ip
+            if not any(address in prefix for prefix in routes):
+                place = ("all", "children", "rack", "vars", "data_routes")
+                found = f"{', '.join(map(str, routes))} without {address} of {name}"
+                raise _located(place, found, "prefixes that contain every server's address")
 
     def _check_links(self) -> None:
         for name, server in self.servers.items():
@@ -553,6 +587,10 @@ def refuse_rails(topology: Topology) -> None:
             f"topology {topology.name}: found hosts with several NICs, allowed on a rack is one NIC a host",
             "run it with --testbed fluid, packets or lab, or choose another topology with --set topology=NAME",
         )
+
+
+def _subnet(server: Server) -> IPv4Network:
+    return IPv4Interface(server.address).network
 
 
 def _server(name: str) -> tuple[str, ...]:

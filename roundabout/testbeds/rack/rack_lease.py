@@ -36,9 +36,10 @@ GUARD = (HOST_PROGRAMS / "lease_guard.py").read_text()
 def lease_names(inventory: Inventory, hosts: Iterable[str], links: Iterable[str], switches: Iterable[str]) -> list[str]:
     """Return the names of the leases for these hosts, links and switches.
 
-    The names consist of machines and ports, because inventories of different users may name hosts differently.
+    The names consist of machines and ports, because inventories of different users may name hosts differently. Each
+    name occurs once, also where two hosts are two NICs of one machine.
     """
-    servers = [f"host {inventory.servers[host].ansible_host}" for host in hosts]
+    servers = {f"host {inventory.servers[host].ansible_host}" for host in hosts}
     machines = {f"switch {inventory.machine_of(switch)}" for switch in switches}
     ports = [
         f"port {inventory.machine_of(name)} {switch.ports[link]}"
@@ -46,7 +47,7 @@ def lease_names(inventory: Inventory, hosts: Iterable[str], links: Iterable[str]
         for name, switch in inventory.switches.items()
         if link in switch.ports
     ]
-    return [name.replace("/", "_") for name in (*servers, *sorted(machines), *ports)]
+    return [name.replace("/", "_") for name in (*sorted(servers), *sorted(machines), *ports)]
 
 
 class Lease:

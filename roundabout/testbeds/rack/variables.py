@@ -5,7 +5,6 @@ They contain settings documents of servers and configurations of switches, by ho
 """
 
 from collections.abc import Iterable
-from ipaddress import IPv4Interface
 from typing import Any
 
 from roundabout.core.errors import RoundaboutError
@@ -141,9 +140,8 @@ def trial_document(trial: TrialSpec, host: str, inventory: Inventory, *, rdma: b
     transport = trial.transport_of(host)
     if transport is None:
         return {}
-    # Sockets get it by the data network's route, so that SSH and NFS keep their own.
+    # Sockets get it by the data network's routes, so that SSH and NFS keep their own.
     server, everywhere = inventory.servers[host], inventory.all.vars
-    network = str(IPv4Interface(server.address).network)
     sysctl: dict[str, int | str] = {**trial.tcp.sysctls}
     route: dict[str, int | str] = {"congctl": transport.kernel_name, **trial.tcp.route}
     if trial.topology.hashes_flows:
@@ -152,7 +150,9 @@ def trial_document(trial: TrialSpec, host: str, inventory: Inventory, *, rdma: b
         sysctl["net.ipv4.tcp_wmem"] = wmem(everywhere.scale / everywhere.dilation)
     if everywhere.dilation != 1:
         route["rto_min_ms"] = round(RTO_MIN_MS * everywhere.dilation)
-    document: dict[str, Any] = {"route": {network: route}}
+    document: dict[str, Any] = {
+        "route": {prefix: route for prefix in inventory.data_routes(host, trial.topology.hosts)}
+    }
     requested = {name: _whole(value) for name, value in transport.requested.items()}
     if sysctl:
         document["sysctl"] = sysctl
