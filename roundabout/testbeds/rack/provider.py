@@ -112,7 +112,7 @@ class RackProvider(SshTestbedProvider):
 
     def _open_lease(self, owner: str, names: Sequence[str]) -> Lease:
         host = self._inventory.lease_host
-        connection = self._as_root(SshConnection(host, connect_machine(self._inventory, host)))
+        connection = self._as_root(SshConnection(host, connect_machine(self._inventory, host, host)))
         return Lease(connection, owner, names)
 
     def provision(self, site: HostGroup) -> None:
@@ -289,7 +289,7 @@ class RackProvider(SshTestbedProvider):
             self._on(host, words, base64.b64encode(file.read_bytes()).decode())
 
     def _connected(self, host: Host) -> Connection:
-        return self._as_root(SshConnection(host.name, connect_machine(self._inventory, host.ssh_alias)))
+        return self._as_root(SshConnection(host.name, connect_machine(self._inventory, host.name, host.ssh_alias)))
 
     def _on(self, host: Host, argv: Sequence[str], stdin: str = "") -> None:
         with closing(self._connected(host)) as connection:

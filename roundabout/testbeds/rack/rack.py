@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.fidelity import Fidelity
 from roundabout.runner.hosts.host_group import Capability, DscpClasses, EchoTimes, Host, Nccl, Port, Scaling
+from roundabout.runner.hosts.openssh import connect_host
 from roundabout.spec.topology import Topology
 from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.rack.examination import DEVICE, GLIBC, Finding, examine_hosts
@@ -21,14 +22,8 @@ from roundabout.testbeds.rack.variables import trial_document
 if TYPE_CHECKING:
     from fabric import Connection
 
-CONNECT_TIMEOUT_S = 10
 RDMA = (DEVICE, GLIBC, "DCQCN")
 PRIORITIES = ("mlnx_qos", "dcb")
-# Options of ssh_config for files of known hosts, and their default values (ssh_config(5)).
-KNOWN_HOSTS = {
-    "userknownhostsfile": "~/.ssh/known_hosts ~/.ssh/known_hosts2",
-    "globalknownhostsfile": "/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2",
-}
 
 
 REAL = Fidelity("real", "real: rack", "Measured on real hosts and switches.")
@@ -126,7 +121,7 @@ class Rack(Scaling):
 
     def connect(self, host: str) -> "Connection":
         """Return a Fabric connection to `host` that is not open yet."""
-        return connect_machine(self.inventory, self.inventory.servers[host].ansible_host)
+        return connect_machine(self.inventory, host, self.inventory.servers[host].ansible_host)
 
     def settings_document(self, trial: TrialSpec, host: str) -> dict[str, Any]:
         """Return the input of `settings.py apply` on `host` for `trial`.
@@ -205,20 +200,12 @@ def host_of(inventory: Inventory, name: str) -> Host:
     )
 
 
-def connect_machine(inventory: Inventory, alias: str) -> "Connection":
-    """Return a Fabric connection to a machine that is not open yet. Unknown host keys are rejected."""
-    from fabric import Config, Connection  # noqa: PLC0415 - half a second that most commands need not pay
-    from paramiko import RejectPolicy  # noqa: PLC0415
+def connect_machine(inventory: Inventory, host: str, alias: str) -> "Connection":
+    """Return a Fabric connection to a machine, whose host key OpenSSH verifies, and which is not open yet.
 
-    config = Config(runtime_ssh_path=str(inventory.ssh_config))
-    connection = Connection(alias, user=inventory.common.ansible_user, config=config, connect_timeout=CONNECT_TIMEOUT_S)
-    requested = config.base_ssh_config.lookup(alias)
-    for option, usual in KNOWN_HOSTS.items():
-        for path in (Path(name).expanduser() for name in requested.get(option, usual).split()):
-            if path.exists():
-                connection.client.load_system_host_keys(str(path))
-    connection.client.set_missing_host_key_policy(RejectPolicy())
-    return connection
+    Raises LostHostError, which names `host`.
+    """
+    return connect_host(host, inventory.ssh_config, inventory.common.ansible_user, alias)
 
 
 def common_capabilities(findings: Mapping[str, list[Finding]]) -> frozenset[Capability]:
