@@ -50,7 +50,8 @@ def test_a_second_time_changes_nothing_within_ten_seconds(lab: Lab) -> None:
     native = ["replay", "replay-rdma", "sampler"]
     others = ["capture.py", "clock.py", "crossgen", "exporter.py", "exporter_metrics.py", "iperf.py", "route_probe.py"]
     parts = ("dlrm", "flows", "models", "sizes", "tensors", "times")
-    training = ["training.py", *(f"training_{part}.py" for part in parts), "torchrun.py"]
+    started = ["rendezvous_store.py", "torchrun.py", "worker_launcher.py"]
+    training = ["training.py", *(f"training_{part}.py" for part in parts), *started]
     trainers = ["ddp.py", "dlrm.py", "profiler_trace.py", "with_deepspeed.py", "with_horovod.py", *training]
     assert programs == sorted([*others, *native, *settings, *trainers, "transport"])
     second = provision(lab)

@@ -108,7 +108,7 @@ def test_a_host_with_a_plain_key_is_reached_beside_marked_lines(folder: Path, wr
     ("@cert-authority *.example.com {ca_key}\n", True, "host key is known"),  # an authority of other machines
     ("gpu0.example.org {user}\n", False, "Host key verification failed"),
     ("", False, "No ED25519 host key is known"),
-], ids=["revoked, with a certificate", "revoked, but known", "no certificate", "other names", "changed", "unknown"])  # fmt: skip
+], ids=["revoked certificate", "revoked key", "no certificate", "other names", "changed", "unknown"])  # fmt: skip
 def test_a_host_that_openssh_refuses_is_refused(
     folder: Path, write: Write, known: str, certificate: bool, says: str
 ) -> None:

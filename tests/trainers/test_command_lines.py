@@ -59,8 +59,9 @@ def rendered(framework: str) -> str:
     return "\n".join(found)
 
 
-def test_horovods_commands_are_ddps_with_another_script():
-    assert rendered("horovod") == rendered("ddp").replace("/ddp.py ", "/with_horovod.py ")
+def test_horovods_commands_are_ddps_with_another_script_and_a_name_for_the_host():
+    named = rendered("ddp").replace("--user nobody ", "--user nobody --host-name 10.0.0.2 ")
+    assert rendered("horovod") == named.replace("/ddp.py ", "/with_horovod.py ")
 
 
 @pytest.mark.parametrize("framework", [name for name in FRAMEWORKS if name != "horovod"])
@@ -77,7 +78,7 @@ def test_every_command_is_as_it_was_read(framework):
 def test_a_launch_puts_the_same_words_before_every_models_script(framework, launch):
     prefixes = set()
     for model in ({}, *({"model": name} for name in models_of(framework))):
-        _, script = line(name=framework, **model).split(" ", 1)
+        script = line(name=framework, **model).partition(" /usr/bin/python3 ")[2]
         words = line(name=framework, launch=launch, **model)
         assert words.endswith(script)
         prefixes.add(words.removesuffix(script))

@@ -19,6 +19,7 @@ import time
 import zlib
 
 import profiler_trace
+import rendezvous_store
 import training_flows
 import training_sizes
 import training_times
@@ -73,7 +74,9 @@ class Worker:
         os.environ.setdefault("NCCL_SOCKET_IFNAME", f"={name}")  # an inventory may have said it
         holds = self.rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
         timeout = datetime.timedelta(seconds=RENDEZVOUS_TIMEOUT_S)
-        return self.torch.distributed.TCPStore(first["address"], first["port"], self.count, holds, timeout)
+        place = (first["address"], first["port"], self.count, holds, timeout)
+        hosts = [worker["address"] for worker in workers]
+        return rendezvous_store.create_store(self.torch.distributed.TCPStore, *place, hosts)
 
     def finish_queue(self):
         """Wait until a GPU has finished its queue, so that the initial parameters' bytes count in no iteration."""
@@ -200,12 +203,6 @@ def start_of(line):
     return int(at)
 
 
-def hurry():
-    """Take the lowest real-time priority, if allowed, to wake as fast as `replay`; threads inherit it."""
-    with contextlib.suppress(PermissionError):
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(os.sched_get_priority_min(os.SCHED_RR)))
-
-
 def refuse(job):
     """Raise ValueError if the job has options that only `replay` supports."""
     if job["departs_ms"] is not None or "timetable" in job:
@@ -231,7 +228,6 @@ def run(framework, requested, lines):
     Raises ImportError for a missing module, and ValueError, RuntimeError and OSError for failures.
     """
     refuse(requested.job)
-    hurry()
     import torch  # noqa: PLC0415 - whether it is there is for this process to say
     import torch.distributed  # noqa: PLC0415
 

@@ -6,25 +6,19 @@ Horovod's own launcher is not used: the first worker has the rendezvous by which
 store at its port names it.
 """
 
-import ctypes
 import os
 import socket
 import sys
 
 import training
 
-CLONE_NEWUTS = 0x04000000
 
-
-def be_found(address):
-    """Make the host's name resolve to the job's address, in this process alone. Raises ValueError if that fails.
+def check_found(address):
+    """Raise ValueError if the host's name does not resolve to the job's address.
 
     Horovod 0.28 ignores its interface option for the connections that carry gradients, and uses the address of the
-    host's name (GlooContext::InitializeForProcessSet). Renaming the host needs root and a namespace.
+    host's name (GlooContext::InitializeForProcessSet). worker_launcher.py renames the host for this process as root.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
-    if resolved_address() != address and libc.unshare(CLONE_NEWUTS) == 0:
-        libc.sethostname(address.encode(), len(address))
     if resolved_address() != address:
         found = f"{resolved_address()} for the host's name {socket.gethostname()!r}"
         raise ValueError(f"found {found}, expected {address}, where Horovod listens: change /etc/hosts, or run as root")
@@ -43,7 +37,7 @@ def gather(worker):
     import horovod.torch as horovod  # noqa: PLC0415 - whether it is there is for this process to say
 
     store, first = worker.meet(), worker.job["workers"][0]
-    be_found(worker.job["workers"][worker.rank]["address"])
+    check_found(worker.job["workers"][worker.rank]["address"])
     if worker.rank == 0:
         store.set("rendezvous", str(rendezvous(worker)))
     places = {"RANK": worker.rank, "SIZE": worker.count, "LOCAL_RANK": 0, "LOCAL_SIZE": 1}

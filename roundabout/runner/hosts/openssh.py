@@ -62,7 +62,7 @@ def connect_host(host: str, config: Path, user: str, alias: str) -> "Connection"
     key = _verify_host_key(host, config, user, alias)
     settings = _read_settings(host, config, user, alias)
     own_keys = settings["identitiesonly"] == "no"
-    others = [name for name in Transport._preferred_keys if _family(name) != _family(key.type)]  # noqa: SLF001
+    others = [name for name in Transport._preferred_keys if _family(name) != _family(key.type)]
     connection = Connection(
         settings["hostname"],
         user=user,

@@ -3,6 +3,7 @@
 
 from typing import ClassVar, Literal
 
+from roundabout.spec.training.trainer import Task
 from roundabout.spec.training.training_spec import PYTORCH, Training
 
 
@@ -16,3 +17,7 @@ class Trainer(Training):
         "horovod": ("Horovod", "HOROVOD_WITH_PYTORCH=1 pip install horovod"),
     }
     name: Literal["horovod"]
+
+    def naming(self, task: Task) -> tuple[str, ...]:
+        """Return the option that names the host by the worker's address, to which Horovod 0.28 connects."""
+        return ("--host-name", task.job["workers"][task.rank]["address"])

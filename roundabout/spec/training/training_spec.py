@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from roundabout.spec.base import Strict, Text
@@ -15,6 +15,7 @@ from roundabout.spec.reader.yaml_source import read_document
 from roundabout.spec.training.launch import Launch, launch_prefix
 from roundabout.spec.training.trainer import BaseTrainer, Task
 
+User = Annotated[str, StringConstraints(pattern=r"^[a-z_][a-z0-9_-]{0,31}$")]
 Backend = Literal["gloo", "nccl"]
 Batch = Annotated[int, Field(gt=0, le=1_000_000)]
 RAN: frozenset[Backend] = frozenset({"gloo"})
@@ -77,6 +78,11 @@ class Training(BaseTrainer):
     python: Text = Field(
         default="/usr/bin/python3", description="Python interpreter on the hosts, with the required modules"
     )
+    user: User = Field(
+        default="nobody",
+        description="user on the hosts whose rights the workers have, if root starts them; it must be able to read the "
+        "programs, the interpreter and its modules",
+    )
     record: Literal["kineto"] | None = Field(
         default=None,
         description="also record all iterations after the first with PyTorch's profiler (docs/how-to/records.md)",
@@ -107,12 +113,17 @@ class Training(BaseTrainer):
 
     def argv(self, task: Task) -> tuple[str, ...]:
         """Return the command line of one worker. See the program's `--help` for its arguments."""
-        start = launch_prefix(self.launch, self.python, self.path_on_host(task), task)
+        launcher = (self.python, str(task.programs / "bin" / "worker_launcher.py"), "--user", self.user)
+        start = (*launcher, *self.naming(task), *launch_prefix(self.launch, self.python, self.path_on_host(task), task))
         reported = ("--rank", str(task.rank), "--job", task.job_json, "--batch", str(self.examples))
         shape = ("--model", json.dumps(read_models()[self.model].shape, separators=(",", ":"))) if self.model else ()
         backend = ("--backend", self.backend) if self.backend else ()
         record = ("--record", self.record) if self.record else ()
         return (*start, *reported, *shape, *backend, *record, *(("--paced",) if self.paced else ()))
+
+    def naming(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002 - of Horovod's
+        """Return the launcher's options that rename the host for a worker."""
+        return ()
 
     @property
     def probe(self) -> tuple[str, ...]:

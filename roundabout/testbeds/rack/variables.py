@@ -150,9 +150,7 @@ def trial_document(trial: TrialSpec, host: str, inventory: Inventory, *, rdma: b
         sysctl["net.ipv4.tcp_wmem"] = wmem(everywhere.scale / everywhere.dilation)
     if everywhere.dilation != 1:
         route["rto_min_ms"] = round(RTO_MIN_MS * everywhere.dilation)
-    document: dict[str, Any] = {
-        "route": {prefix: route for prefix in inventory.data_routes(host, trial.topology.hosts)}
-    }
+    document: dict[str, Any] = {"route": dict.fromkeys(inventory.data_routes(host, trial.topology.hosts), route)}
     requested = {name: _whole(value) for name, value in transport.requested.items()}
     if sysctl:
         document["sysctl"] = sysctl
