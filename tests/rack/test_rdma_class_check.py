@@ -2,8 +2,11 @@
 """`verify --traffic`: on a fabric of stand-ins that is as it should be, and on others, each with one fault."""
 
 import json
+import os
 import socket
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -46,6 +49,9 @@ def fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ends:
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"#!{sys.executable} -SE\n{STAND_IN.read_text()}")
         path.chmod(0o755)
+    # The stand-ins' folder is root's alone.
+    (tmp_path / "bin/setpriv").write_text('#!/bin/sh\nwhile [ "${1#--}" != "$1" ]; do shift; done; exec "$@"\n')
+    (tmp_path / "bin/setpriv").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
     monkeypatch.setenv("FABRIC", str(tmp_path))
     monkeypatch.setattr(rdma_class_check, "DEVICES", str(tmp_path / "infiniband"))
@@ -78,8 +84,9 @@ def test_a_fabric_that_is_as_it_should_be(fabric: Ends, tmp_path: Path) -> None:
     port = rdma_class_check.FIRST_PORT
     calls = (tmp_path / "calls").read_text().splitlines()
     assert calls[:2] == [
-        f"ib_write_bw -d mlx5_1 -x 3 -p {port} --tclass=106 -D 3 -F --report_gbits --output=bandwidth",
-        f"ib_write_bw -d mlx5_0 -x 3 -p {port} --tclass=106 -D 3 -F --report_gbits --output=bandwidth 127.0.0.2",
+        f"ib_write_bw --bind_source_ip 127.0.0.2 -d mlx5_1 -x 3 -p {port} --tclass=106 -D 3 -F --report_gbits --output=bandwidth",
+        f"ib_write_bw --bind_source_ip 127.0.0.1 -d mlx5_0 -x 3 -p {port} --tclass=106 -D 3 -F --report_gbits "
+        "--output=bandwidth 127.0.0.2",
     ]
 
 
@@ -108,6 +115,27 @@ def test_each_fault_is_named(
 def test_a_server_that_does_not_listen_says_why(fabric: Ends) -> None:
     with pytest.raises(RoundaboutError, match="s1: ib_write_bw: found Couldn't allocate context, expected it to"):
         list(rdma_class_check.check_traffic(fabric(s1={"broken": True}), LosslessClasses()))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
+@pytest.mark.parametrize(("option", "bound"), [
+    ("--bind_source_ip  Source IP", "--bind_source_ip 10.10.0.1 "), ("--source_ip  Source IP", "")
+], ids=["23.07", "4.5"])  # fmt: skip
+def test_ib_write_bw_runs_as_nobody_at_the_tested_address_where_it_can(option: str, bound: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:  # all users can read it, unlike pytest's folders
+        program = Path(folder, "ib_write_bw")
+        program.parent.chmod(0o755)
+        report = 'echo "$* $(id -u)"; grep -E "CapEff|NoNewPrivs|Max locked" /proc/self/status /proc/self/limits'
+        program.write_text(f'#!/bin/sh\nif [ "$1" = --help ]; then echo "{option}"; exit 1; fi\n{report}\n')
+        program.chmod(0o755)
+        host = Host("s0", "s0", "10.10.0.1", 24, "eth0", Path("/opt"))
+        command = rdma_class_check.perftest_command(RdmaEnd(host, LocalConnection(), "mlx5_0", 3), 18515, 106)
+        environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    words, *status = done.stdout.splitlines()
+    assert words.startswith(f"{bound}-d mlx5_0 -x 3 -p 18515 --tclass=106 -D 3 ")
+    assert words.endswith(" 65534")
+    assert [line.split(":", 1)[1].split()[-1] for line in status[:2]] == ["0" * 16, "1"]
 
 
 def test_bytes_in_other_priorities_are_wrong_where_they_are_many() -> None:

@@ -36,6 +36,19 @@ ethtool -S "$1"
 for each in "$2/ports/1/hw_counters/"*_cnp_*; do [ ! -r "$each" ] || echo "${each##*/}: $(cat "$each")"; done
 """
 
+# Runs ib_write_bw at one address, as nobody where root starts it; only root may pin memory without a limit. Its option
+# for the address of its TCP connection has this name since perftest 23.07 (commit 8ff29c1). Before, it listens at all
+# addresses: 4.5's --source_ip is hidden by another option of the same name.
+WRITE_BW = """
+address=$1
+shift
+case $(ib_write_bw --help 2>&1) in *bind_source_ip*) set -- --bind_source_ip "$address" "$@" ;; esac
+set -- ib_write_bw "$@"
+[ "$(id -u)" != 0 ] || set -- setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs "$@"
+ulimit -l unlimited 2> /dev/null
+exec "$@"
+"""
+
 Counters = Mapping[str, int]
 
 
@@ -186,7 +199,8 @@ def _gbps(client: Program) -> float | None:
 def perftest_command(of: RdmaEnd, port: int, tos: int) -> list[str]:
     """Return the command of ib_write_bw for an endpoint. For a client, append the server's address."""
     where = ["-d", of.device, "-x", str(of.gid_index), "-p", str(port), f"--tclass={tos}"]
-    return ["ib_write_bw", *where, "-D", str(DURATION_S), "-F", "--report_gbits", "--output=bandwidth"]
+    start = ["sh", "-c", WRITE_BW, "sh", of.host.address]
+    return [*start, *where, "-D", str(DURATION_S), "-F", "--report_gbits", "--output=bandwidth"]
 
 
 @contextmanager

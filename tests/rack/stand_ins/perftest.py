@@ -55,10 +55,13 @@ class Fabric:
 
 
 def ib_write_bw(fabric: Fabric, words: list[str]) -> None:
+    if words == ["--help"]:
+        fail("      --bind_source_ip  Source IP of the interface used for connection establishment.")
     with (fabric.folder / "calls").open("a") as calls:
         calls.write(f"ib_write_bw {' '.join(words)}\n")
     try:
-        given, rest = getopt.gnu_getopt(words, "d:x:p:D:F", ["tclass=", "report_gbits", "output="])
+        long = ["tclass=", "report_gbits", "output=", "bind_source_ip="]
+        given, rest = getopt.gnu_getopt(words, "d:x:p:D:F", long)
     except getopt.GetoptError as error:
         fail(f"ib_write_bw: {error}", " Parser function exited with Error")
     options = dict(given)
