@@ -81,12 +81,11 @@ def test_a_fabric_that_is_as_it_should_be(fabric: Ends, tmp_path: Path) -> None:
     assert [(row.source, row.to) for row in rows] == [("s0", "s1"), ("s1", "s2"), ("s2", "s0"), ("s1, s2", "s0")]
     assert [row.wrong for row in rows] == [()] * 4
     assert [row.gbps for row in rows] == [90, 90, 90, 180]
-    port = rdma_class_check.FIRST_PORT
+    tested = f"-x 3 -p {rdma_class_check.FIRST_PORT} --tclass=106 -D 3 -F --report_gbits --output=bandwidth"
     calls = (tmp_path / "calls").read_text().splitlines()
     assert calls[:2] == [
-        f"ib_write_bw --bind_source_ip 127.0.0.2 -d mlx5_1 -x 3 -p {port} --tclass=106 -D 3 -F --report_gbits --output=bandwidth",
-        f"ib_write_bw --bind_source_ip 127.0.0.1 -d mlx5_0 -x 3 -p {port} --tclass=106 -D 3 -F --report_gbits "
-        "--output=bandwidth 127.0.0.2",
+        f"ib_write_bw --bind_source_ip 127.0.0.2 -d mlx5_1 {tested}",
+        f"ib_write_bw --bind_source_ip 127.0.0.1 -d mlx5_0 {tested} 127.0.0.2",
     ]
 
 

@@ -40,6 +40,14 @@ FRESH = {
 # and its fingerprint. The fingerprint of a certificate is that of its key.
 HOST_KEY = re.compile(r"debug1: Server host (?:key|certificate): (\S+) (SHA256:[A-Za-z0-9+/]+)", re.ASCII)
 CERTIFICATE = "-cert-v01@openssh.com"
+# Host key algorithms of paramiko (transport.py). It requests none but those of the verified key's type.
+ALGORITHMS = (
+    "ssh-ed25519",
+    *(f"ecdsa-sha2-nistp{bits}" for bits in (256, 384, 521)),
+    "rsa-sha2-512",
+    "rsa-sha2-256",
+    "ssh-rsa",
+)
 # Fields of `ssh -G` that a connection for programs uses.
 USED = ("hostname", "port", "identityfile", "identitiesonly", "proxycommand")
 
@@ -57,12 +65,11 @@ def connect_host(host: str, config: Path, user: str, alias: str) -> "Connection"
     Its host key is the one that OpenSSH verifies. Raises LostHostError, which names `host`, if OpenSSH cannot connect.
     """
     from fabric import Config, Connection  # noqa: PLC0415 - half a second that most commands need not pay
-    from paramiko import Transport  # noqa: PLC0415
 
     key = _verify_host_key(host, config, user, alias)
     settings = _read_settings(host, config, user, alias)
     own_keys = settings["identitiesonly"] == "no"
-    others = [name for name in Transport._preferred_keys if _family(name) != _family(key.type)]
+    others = [name for name in ALGORITHMS if _family(name) != _family(key.type)]
     connection = Connection(
         settings["hostname"],
         user=user,

@@ -36,8 +36,8 @@ ethtool -S "$1"
 for each in "$2/ports/1/hw_counters/"*_cnp_*; do [ ! -r "$each" ] || echo "${each##*/}: $(cat "$each")"; done
 """
 
-# Runs ib_write_bw at one address, as nobody where root starts it; only root may pin memory without a limit. Its option
-# for the address of its TCP connection has this name since perftest 23.07 (commit 8ff29c1). Before, it listens at all
+# Runs ib_write_bw at one address. Root removes the limit of pinned memory, and gives up its rights then. The option for
+# the address of the TCP connection has this name since perftest 23.07 (commit 8ff29c1). Before, it listens at all
 # addresses: 4.5's --source_ip is hidden by another option of the same name.
 WRITE_BW = """
 address=$1
