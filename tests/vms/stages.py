@@ -60,7 +60,7 @@ all:
     emulated: {{by: "Debian guests under QEMU ({accelerator}) on a bridge", scale: {scale}, dilation: {dilation}}}
   children:
     rack:
-      vars: {{driver: inbox, gpu: none, mtu_bytes: {mtu_bytes}, governor: leave, dcqcn: {{T_us: 125}}}}
+      vars: {{driver: inbox, gpu: none, clock: chrony, mtu_bytes: {mtu_bytes}, governor: leave, dcqcn: {{T_us: 125}}}}
       hosts:
 {servers}
     switches:

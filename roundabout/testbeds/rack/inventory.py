@@ -239,8 +239,8 @@ class Servers(Strict):
     roundabout_state: AbsolutePath = "/var/lib/roundabout"
     versions: Literal["today", "cassini-2024", "cross-traffic-2021"] = "today"
     driver: Literal["inbox", "ofed"]
-    gpu: Literal["none", "check", "install"] = "check"
-    clock: Literal["chrony", "ptp", "leave"] = "chrony"
+    gpu: Literal["none", "check", "install"] = "none"  # jobs that replay a profile need no GPU
+    clock: Literal["chrony", "ptp", "leave"] = "leave"
     mtu_bytes: Annotated[int, Field(ge=1280, le=9978)]
     cable_length_m: Annotated[int, Field(ge=1, le=999)] | None = None
     pfc_prevention_ms: Annotated[int, Field(ge=80, le=8000)] | None = (
