@@ -14,15 +14,16 @@ from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.settings import settings
 from roundabout.settings.settings_host import Host, SettingsError
 from roundabout.testbeds.rack import provider, stub_recorder
-from roundabout.testbeds.rack.examination import SCRIPT, Finding, parse, script_arguments
+from roundabout.testbeds.rack.examination import SCRIPT, Finding, mark_differences, parse, script_arguments
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.stub_recorder import RECORDER, mask_identifiers, recorder_request
-from tests.rack.test_host_examination import NV, SHOW, add_all, add_tool, furnish
+from tests.rack.test_host_examination import NV, SHOW, add_all, add_ethtool, add_tool, furnish
 from tests.running import load_program
 
 pytestmark = pytest.mark.unit
 
 MAC, SERIAL = "0c:42:a1:b2:c3:d4", "MT1843X12345"
+CONNECTION = "0c42a1b2-c3d4-4c42-a1b2-0c42a1b2c3d4"
 # Recordings of real machines: what doctor found there, it finds again in what was recorded.
 RECORDINGS = sorted(Path(__file__).with_name("recordings").glob("*.json"))
 
@@ -46,8 +47,10 @@ def written(inventory_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     root, tools = tmp_path / "root", tmp_path / "tools"
     furnish(root)
     add_all(tools)
-    for tool in ("ethtool", "chronyc", "dcb"):
+    add_ethtool(root / "usr/sbin/ethtool", ("Vendor SN", f"address: {MAC}\nVendor SN"))
+    for tool in ("chronyc", "dcb"):
         add_tool(root / "usr/sbin" / tool, f"echo 'address: {MAC} {SERIAL} GPU-0c42a1b2-c3d4-0c42-a1b2-0c42a1b2c3d4'")
+    add_tool(tools / "nmcli", f"case $3 in device) echo {CONNECTION} ;; *) [ $5 != {CONNECTION} ] || echo 9000 ;; esac")
     add_tool(tools / "mstconfig", f"echo '{NV.format('True(1)')}'")
     add_tool(tools / "ip", f"echo '{SHOW}'; echo link/ether {MAC}")
     add_tool(tools / "python3", f'exec {sys.executable} "$@"')
@@ -69,23 +72,27 @@ def written(inventory_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         del alone.all.children.rack.hosts[name]
     monkeypatch.setattr(stub_recorder, "script_arguments", lambda *_: script_arguments(inventory, server))
     findings = examined(script_arguments(inventory, server, str(root)), str(tools))
-    assert {"path MTU", "firmware's DCBX"} == {each.name for each in findings if not each.good}
+    assert {"path MTU", "firmware's DCBX", "boot MTU"} == {each.name for each in findings if not each.good}
     said: dict[str, Any] = json.loads(json.dumps(stub_recorder.record_rack(alone, {"s0": findings})))
     return said
 
 
-def stands(host: dict[str, Any], root: Path) -> None:
-    """Hold what doctor finds in a host's stand-in to what it found on the host."""
-    RECORDED.build(host, root)
-    found = examined([str(root), *host["arguments"][1:]], str(root / "bin"))
-    assert [list(each) for each in found] == [each for each in host["findings"] if each[0] != "ssh"]
+def stands(hosts: dict[str, Any], folder: Path) -> None:
+    """Hold what doctor finds in the hosts' stand-ins to what it found on the hosts."""
+    found = {}
+    for name, host in hosts.items():
+        root = folder / name
+        RECORDED.build(host, root)
+        found[name] = examined([str(root), *host["arguments"][1:]], str(root / "bin"))
+    for name, findings in mark_differences(found).items():
+        recorded = [each for each in hosts[name]["findings"] if each[0] not in ("ssh", "hca")]
+        assert [list(each) for each in findings] == recorded
 
 
 def test_doctor_says_of_a_recording_what_it_said_of_the_machine(written: dict[str, Any], tmp_path: Path) -> None:
-    stands(written["hosts"]["s0"], tmp_path / "again")
+    stands(written["hosts"], tmp_path / "again")
     for file in RECORDINGS:
-        for name, host in json.loads(file.read_text())["hosts"].items():
-            stands(host, tmp_path / file.stem / name)
+        stands(json.loads(file.read_text())["hosts"], tmp_path / file.stem)
 
 
 def settings_read(root: Path, document: dict[str, Any]) -> Any:
@@ -115,7 +122,7 @@ def test_settings_read_in_a_recording_what_they_read_on_the_machine(
 
 def test_a_recording_contains_no_addresses_names_or_serials(written: dict[str, Any]) -> None:
     text = json.dumps(written)
-    for secret in ("10.10.0.", "0a0a:", MAC, SERIAL, "0c42a1b2", "secret", "the-sites-own", "example.org"):
+    for secret in ("10.10.0.", "0a0a:", MAC, SERIAL, "0c42a1b2", "secret", "the-sites-own", "example.org", "Vendor SN"):
         assert secret not in text
     assert "198.18.0.1/" in text  # the same name each time: the address and the GID of it
     assert "0000:0000:0000:0000:0000:ffff:c612:0001" in text

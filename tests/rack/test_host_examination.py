@@ -25,6 +25,11 @@ Configurations:                              Next Boot
         LLDP_NB_DCBX_P1                             True(1)
         DCBX_WILLING_P1                             {}
 """
+# Of a ConnectX-6 Dx: `lspci -vv` (NVIDIA/l2fwd-nv, issue 6) prints 16GT/s and x16 as its capability.
+SYSFS = {
+    "current_link_width": "16", "max_link_width": "16", "current_link_speed": "16.0 GT/s PCIe",
+    "max_link_speed": "16.0 GT/s PCIe", "numa_node": "0", "local_cpulist": "0-31,64-95",
+}  # fmt: skip
 
 
 def furnish(root: Path) -> None:
@@ -43,6 +48,12 @@ def furnish(root: Path) -> None:
         (root / name).mkdir(parents=True)
     (root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").touch()
     (root / "sys/class/net/ens1f0np0/device").symlink_to(device)
+    (root / "sys/class/net/ens1f0np0/carrier_changes").write_text("5\n")
+    (debugfs / "rpg_time_reset").write_text("300\n")
+    for name, content in SYSFS.items():
+        (device / name).write_text(f"{content}\n")
+    (root / "sys/kernel/security").mkdir()
+    (root / "sys/kernel/security/lockdown").write_text("[none] integrity confidentiality\n")
     (root / "sys/kernel/btf/vmlinux").touch()
     (root / "etc/shadow").touch()
     (root / "etc/os-release").write_text("ID=ubuntu\nVERSION_ID=22.04\n")
@@ -67,18 +78,59 @@ def add_tool(path: Path, script: str = "") -> None:
     path.chmod(0o755)
 
 
+# As ethtool prints them: of mlx5 (an issue on rdma-core), of a cable (sonic-mgmt's plan of sfputil tests), of FEC (the
+# commit that adds FEC statistics to the driver ice).
+ETHTOOL = """
+driver: mlx5_core
+version: 5.10.0+
+firmware-version: 14.21.2328 (MT_2470112034)
+expansion-rom-version:
+bus-info: 0000:3b:00.0
+"""
+MODULE = """
+    Identifier                                : 0x11 (QSFP28)
+    Extended identifier                       : 0x00
+    Vendor name                               : Mellanox
+    Vendor OUI                                : 00:02:c9
+    Vendor PN                                 : MCP1600-E001
+    Vendor SN                                 : MT1834VS04288
+"""
+FEC = """
+FEC parameters for ens21f0np0:
+Supported/Configured FEC encodings: Auto RS BaseR
+Active FEC encoding: RS
+"""
+
+
+def add_ethtool(path: Path, *changes: tuple[str, str]) -> None:
+    """Add a stand-in for ethtool that prints the texts above, with these changes."""
+    texts = "".join(
+        f"{option}) echo '{text}' ;; " for option, text in (("-i", ETHTOOL), ("-m", MODULE), ("--show-fec", FEC))
+    )
+    for old, new in changes:
+        assert old in texts
+        texts = texts.replace(old, new)
+    add_tool(path, f"case $1 in {texts}esac")
+
+
 def add_all(tools: Path) -> None:
+<<<<<<< HEAD
     for name in ("python3", "apt-get", "iperf3", "systemctl", "nvidia-smi", "ib_write_bw", "setpci"):
+=======
+    for name in ("python3", "apt-get", "tcpdump", "iperf3", "systemctl", "ib_write_bw", "setpci"):
+>>>>>>> 4a8313f1 (Check PCIe, FEC, firmware, NUMA, boot MTU and firewalls in doctor)
         add_tool(tools / name)
+    add_tool(tools / "nvidia-smi", "echo NVIDIA A100-SXM4-80GB, 570.26")
     add_tool(tools / "ip", f"echo '{SHOW}'")
     add_tool(tools / "getconf", "echo glibc 2.99")
     add_tool(tools / "tcpdump", "echo '1.ens1f0np0 [Up, Running]'; echo '2.mlx5_0 (RDMA sniffer)'")
     add_tool(tools / "ping", f'echo "$@" >> {tools.parent}/pinged')
 
 
-def ask(inventory_file: Path, root: Path, path: str) -> subprocess.CompletedProcess[str]:
+def ask(inventory_file: Path, root: Path, path: str, gpu: str = "check") -> subprocess.CompletedProcess[str]:
     text = inventory_file.read_text()
-    inventory_file.write_text(text.replace("mtu_bytes: 4200,", 'mtu_bytes: 1500, irq_cpus: "0-7",'))
+    given = f'gpu: {gpu}, clock: chrony, mtu_bytes: 1500, irq_cpus: "0-7",'
+    inventory_file.write_text(text.replace("mtu_bytes: 4200,", given))
     inventory = read_inventory(inventory_file)
     words = script_arguments(inventory, inventory.servers["s0"], str(root))
     command = ["/bin/sh", "-s", "--", *words]
@@ -104,7 +156,8 @@ def test_a_machine_with_all(inventory_file: Path, tmp_path: Path) -> None:
     root, tools = tmp_path / "root", tmp_path / "tools"
     furnish(root)
     add_all(tools)
-    for name in ("ethtool", "chronyc", "dcb"):
+    add_ethtool(root / "usr/sbin/ethtool")
+    for name in ("chronyc", "dcb"):
         add_tool(root / "usr/sbin" / name)  # which is not on the path of who is not root
     done = ask(inventory_file, root, str(tools))
     assert (done.returncode, done.stderr) == (0, "")
@@ -112,6 +165,9 @@ def test_a_machine_with_all(inventory_file: Path, tmp_path: Path) -> None:
     assert (tmp_path / "pinged").read_text().split().count("1472") == 11  # the others of twelve; of an MTU of 1500
 
 
+DEVICE = "sys/class/net/ens1f0np0/device"
+CASES = Path(__file__).parents[1] / "cases/rack"
+NMCLI = "case $3 in device) echo 0f7 ;; connection) [ $5 != 0f7 ] || echo {} ;; esac"
 MISSING = [
     ("path MTU", "no answer to 1500 bytes from 10.10.0.3", {}, {"ping": 'case "$*" in *.3) exit 1;; esac'}),
     ("address", "not 10.10.0.1", {}, {"ip": "echo 2: ens1f0np0 inet 10.10.0.11/24"}),
@@ -126,7 +182,24 @@ MISSING = [
      {"sys/class/net/ens1f0np0/device/iommu_group/type": "DMA-FQ"}, {}),
     ("GPUDirect ACS", "redirects at 0000:41:00.0 0000:41:01.0",
      {}, {"setpci": 'case $2 in *:41:*) echo 001d;; *:40:*) echo 0001;; *) exit 1;; esac'}),
+<<<<<<< HEAD
     ("RDMA capture", "tcpdump does not list mlx5_0", {}, {"tcpdump": f"/bin/cat {TCPDUMP_D}"}),
+=======
+    ("PCIe link", "x8 at 16.0 GT/s PCIe; the NIC can x16 at", {f"{DEVICE}/current_link_width": "8"}, {}),
+    ("PCIe link", "x16 at 8.0 GT/s PCIe; the", {f"{DEVICE}/current_link_speed": "8.0 GT/s PCIe"}, {}),
+    ("carrier changes", "37 since the driver", {"sys/class/net/ens1f0np0/carrier_changes": "37"}, {}),
+    ("kernel lockdown", "integrity: closes debugfs",
+     {"sys/kernel/security/lockdown": "none [integrity] confidentiality"}, {}),
+    ("kernel lockdown", "confidentiality: closes debugfs (DCQCN of driver: inbox) and registers of PCI devices "
+     "(mstconfig, setpci), and BPF's", {"sys/kernel/security/lockdown": "none integrity [confidentiality]"}, {}),
+    ("DCQCN", "cc_params cannot be read", {f"sys/kernel/debug/mlx5/{PCI}/cc_params/rpg_time_reset": ""}, {}),
+    ("irq_cpus", "4 CPUs, such as 3, are not on the NIC's NUMA node 0", {f"{DEVICE}/local_cpulist": "4-31,64"}, {}),
+    ("boot MTU", "netplan sets 9000", {}, {"netplan": "[ $2 != ethernets.ens1f0np0.mtu ] || echo 9000"}),
+    ("boot MTU", "NetworkManager sets 9000", {}, {"nmcli": NMCLI.format(9000)}),
+    ("NIC operator", "Kubernetes runs nic-configuration-daemon,",
+     {"var/lib/kubelet/pods/93b/containers/nic-configuration-daemon/6ac": ""}, {}),
+    ("GPU driver", "535.183.01", {}, {"nvidia-smi": f"exec /bin/cat {CASES}/nvidia-smi-query.txt"}),
+>>>>>>> 4a8313f1 (Check PCIe, FEC, firmware, NUMA, boot MTU and firewalls in doctor)
     ("RDMA glibc", "2.3", {}, {"getconf": "echo glibc 2.3"}),
     ("RDMA glibc", "1.99", {}, {"getconf": "echo glibc 1.99"}),
     ("traffic classes", "priorities share classes: 0 3 6", {}, {"dcb": "echo prio-tc 0:0 1:0 2:0 3:3 4:0 5:0 6:6 7:0"}),
@@ -142,7 +215,8 @@ def test_doctor_names_conditions_that_would_spoil_a_trial(
     root, tools = tmp_path / "root", tmp_path / "tools"
     furnish(root)
     add_all(tools)
-    for tool in ("ethtool", "chronyc", "dcb"):
+    add_ethtool(tools / "ethtool")
+    for tool in ("chronyc", "dcb"):
         add_tool(tools / tool)
     for path, content in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)

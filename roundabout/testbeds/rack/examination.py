@@ -4,6 +4,7 @@
 import re
 import shlex
 import subprocess
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import NamedTuple
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.core.paths import ROOT
+from roundabout.spec.reader.yaml_source import load_yaml
 from roundabout.spec.trainers import replay
 from roundabout.testbeds.rack.inventory import Inventory, Server
 
@@ -18,7 +20,18 @@ HOST_PROGRAMS = Path(__file__).parent / "programs"  # run on hosts
 PATIENCE_S = 30
 # Names of findings that other modules use.
 SSH, DEVICE, GID, WRITE, GLIBC = "ssh", "RDMA device", "GID", "ib_write_bw", "RDMA glibc"
+ADDRESS, PYTHON = "address", "python3"
 GPUDIRECT = "GPUDirect"  # prefix of several names
+# Names of findings that should be the same on all servers, each with the remedy.
+ALIKE = {
+    "NIC driver": "the same kernel, or the same DOCA-OFED, on all servers",
+    "NIC firmware": "the same firmware on all NICs of one kind (PSID), by mlxfwmanager or mstflint",
+    "FEC": "`ethtool --set-fec NIC encoding ...` on both ends of the link, or a cable or module of the same kind",
+    "module": "nothing if the cables differ on purpose; else `ethtool -m NIC` shows the module",
+}
+# Names of findings that lower performance or may change settings later, but stop no trial.
+ADVICE = (*ALIKE, "PCIe link", "carrier changes", "kernel lockdown", "irq_cpus", "boot MTU", "NIC operator")
+TRAINING_VERSIONS = ROOT / "ansible/vars/training_versions.yml"
 
 PYTHON_38 = "import sys; sys.exit(sys.version_info < (3, 8))"  # as in SCRIPT
 SCRIPT = (HOST_PROGRAMS / "examination.sh").read_text()  # `script_arguments` returns its arguments
@@ -40,7 +53,21 @@ def examine_hosts(inventory: Inventory) -> Mapping[str, list[Finding]]:
     """Return the findings on each host, in the inventory's order. An unreachable host has a finding that says so."""
     with ThreadPoolExecutor(min(32, len(inventory.servers))) as pool:
         answers = pool.map(lambda server: _examine_host(inventory, server), inventory.servers.values())
-        return dict(zip(inventory.servers, answers, strict=True))
+        return mark_differences(dict(zip(inventory.servers, answers, strict=True)))
+
+
+def mark_differences(findings: Mapping[str, list[Finding]]) -> dict[str, list[Finding]]:
+    """Return `findings` with those of ALIKE marked as not good on hosts that differ from most hosts."""
+    found = [each for of_host in findings.values() for each in of_host]
+    most = {name: Counter(each.found for each in found if each.name == name).most_common(1) for name in ALIKE}
+
+    def marked(each: Finding) -> Finding:
+        usual = most[each.name][0][0] if each.name in ALIKE else each.found
+        if each.found == usual:
+            return each
+        return Finding(each.name, False, f"{each.found}, elsewhere {usual}", ALIKE[each.name])
+
+    return {host: [marked(each) for each in of_host] for host, of_host in findings.items()}
 
 
 def script_arguments(inventory: Inventory, server: Server, root: str = "") -> list[str]:
@@ -50,7 +77,13 @@ def script_arguments(inventory: Inventory, server: Server, root: str = "") -> li
     own = address_of(server)
     others = [address_of(each) for each in inventory.servers.values() if each is not server]
     asked = [common.driver, common.gpu, common.clock, common.governor, irqs, str(common.mtu_bytes)]
-    return [root, server.nic, *asked, own, glibc_needed(ROOT / str(replay.Trainer.rdma_program)), *others]
+    needed = [glibc_needed(ROOT / str(replay.Trainer.rdma_program)), gpu_driver_needed(common.versions)]
+    return [root, server.nic, *asked, own, *needed, *others]
+
+
+def gpu_driver_needed(versions: str) -> str:
+    """Return the lowest version of the GPU's driver for trainers that compute with the training software `versions`."""
+    return str(load_yaml(TRAINING_VERSIONS).root["versions_known"][versions]["driver"])
 
 
 def glibc_needed(program: Path) -> str:
@@ -79,7 +112,27 @@ def _examine_host(inventory: Inventory, server: Server) -> list[Finding]:
         )
     except RoundaboutError as error:
         return [Finding(SSH, False, error.message, error.hint or "")]
-    return [Finding(SSH, True, "answers", ""), *parse(said)]
+    found = [Finding(SSH, True, "answers", ""), *parse(said)]
+    return [*found, *_compare_device(server, found)]
+
+
+def _compare_device(server: Server, found: list[Finding]) -> Iterator[Finding]:
+    """Yield a finding if the inventory's RDMA device is not the one of the server's NIC."""
+    device = rdma_device(found)
+    if server.hca and device and server.hca.partition(":")[0] != device:
+        yield Finding("hca", False, f"{server.hca} in the inventory, {device} of {server.nic}", f"hca: {device}:1")
+
+
+def rdma_device(found: list[Finding]) -> str | None:
+    """Return the RDMA device of a host's NIC, or None if it has none."""
+    return next((each.found for each in found if each.name == DEVICE and each.good), None)
+
+
+def ssh_command(inventory: Inventory, server: Server, words: list[str]) -> list[str]:
+    """Return the command that runs `words` on a server by ssh, without a question."""
+    config = str(inventory.ssh_config)
+    ssh = ["ssh", "-F", config, "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-l", inventory.common.ansible_user]
+    return [*ssh, server.ansible_host, shlex.join(words)]
 
 
 def run_over_ssh(inventory: Inventory, server: Server, words: list[str], stdin: str, patience_s: float) -> str:
@@ -87,11 +140,10 @@ def run_over_ssh(inventory: Inventory, server: Server, words: list[str], stdin: 
 
     Raises RoundaboutError if the command fails or takes longer than `patience_s`.
     """
-    config = str(inventory.ssh_config)
-    ssh = ["ssh", "-F", config, "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-l", inventory.common.ansible_user]
-    mend = f"`ssh -F {config} -l {inventory.common.ansible_user} {server.ansible_host}` must work without a question"
+    user = inventory.common.ansible_user
+    mend = f"`ssh -F {inventory.ssh_config} -l {user} {server.ansible_host}` must work without a question"
     try:
-        command = [*ssh, server.ansible_host, shlex.join(words)]
+        command = ssh_command(inventory, server, words)
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=patience_s)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RoundaboutError(str(error), mend) from error

@@ -24,9 +24,10 @@ from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, registry as known
 from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.rack import rack_lease
-from roundabout.testbeds.rack.examination import GLIBC, GPUDIRECT, WRITE, examine_hosts
+from roundabout.testbeds.rack.examination import ADVICE, GLIBC, GPUDIRECT, WRITE, examine_hosts
 from roundabout.testbeds.rack.exporter_targets import server_target
 from roundabout.testbeds.rack.inventory import Inventory, LosslessClasses, check_topology, read_inventory, refuse_rails
+from roundabout.testbeds.rack.port_check import check_ports
 from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of
 from roundabout.testbeds.rack.rack_lease import Lease
 from roundabout.testbeds.rack.rdma_class_check import Row, check_traffic, rdma_end
@@ -34,9 +35,9 @@ from roundabout.testbeds.rack.stub_recorder import record_rack
 from roundabout.testbeds.rack.variables import deployment, playbook_variables, trial_document
 
 REBOOT_S, RETRY_S = 600, 5
-# Optional requirements: of eBPF transports, of `verify --traffic`, of jobs by RDMA and their captures, and of
-# GPUDirect, which no trainer uses yet.
-EXTRA = ("BTF", WRITE, GLIBC, "RDMA capture", GPUDIRECT)
+# Optional requirements: of eBPF transports, of `verify --traffic`, of jobs by RDMA and their captures, of GPUDirect, which
+# no trainer uses yet, and of performance.
+EXTRA = ("BTF", WRITE, GLIBC, "RDMA capture", GPUDIRECT, *ADVICE)
 
 
 class RootConnection:
@@ -144,8 +145,10 @@ class RackProvider(SshTestbedProvider):
 
     def checks(self) -> Iterator[Check]:
         """Yield the results of all checks on all hosts of the inventory."""
-        for host, findings in examine_hosts(self._inventory).items():
-            for name, good, found, mend in findings:
+        findings = examine_hosts(self._inventory)
+        reached = check_ports(self._inventory, findings)
+        for host, of_host in findings.items():
+            for name, good, found, mend in (*of_host, *reached.get(host, ())):
                 yield Check(f"{host} {name}", good, found, mend, needed=not name.startswith(EXTRA))
 
     def load_transport(self, transport: Transport, owner: str) -> None:

@@ -3,7 +3,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from ipaddress import IPv4Interface
 from pathlib import Path
@@ -15,14 +15,14 @@ from roundabout.runner.hosts.host_group import Capability, DscpClasses, EchoTime
 from roundabout.runner.hosts.openssh import connect_host
 from roundabout.spec.topology import Topology
 from roundabout.spec.trial_spec import TrialSpec
-from roundabout.testbeds.rack.examination import DEVICE, GLIBC, Finding, examine_hosts
+from roundabout.testbeds.rack.examination import DEVICE, GID, GLIBC, Finding, examine_hosts, rdma_device
 from roundabout.testbeds.rack.inventory import Emulated, Inventory
 from roundabout.testbeds.rack.variables import trial_document
 
 if TYPE_CHECKING:
     from fabric import Connection
 
-RDMA = (DEVICE, GLIBC, "DCQCN")
+RDMA = (DEVICE, GID, GLIBC, "DCQCN")
 PRIORITIES = ("mlnx_qos", "dcb")
 
 
@@ -50,6 +50,7 @@ class Rack(Scaling):
     topology: Topology
     name: str
     found: frozenset[Capability]  # capabilities that all hosts have
+    devices: Mapping[str, str] = field(default_factory=dict)  # RDMA device of each host's NIC, by host
 
     kind = "rack"
 
@@ -60,7 +61,8 @@ class Rack(Scaling):
         for host, found in findings.items():
             if not found[0].good:
                 raise RackError(f"host {host} does not answer: {found[0].found}", found[0].mend)
-        return cls(inventory, topology, name, common_capabilities(findings))
+        devices = {host: device for host, found in findings.items() if (device := rdma_device(found))}
+        return cls(inventory, topology, name, common_capabilities(findings), devices)
 
     @property
     def scale(self) -> float:
@@ -94,7 +96,7 @@ class Rack(Scaling):
     @cached_property
     def hosts(self) -> Mapping[str, Host]:
         """Return the hosts by name, in the topology's order."""
-        return {name: host_of(self.inventory, name) for name in self.topology.hosts}
+        return {name: host_of(self.inventory, name, self.devices.get(name)) for name in self.topology.hosts}
 
     @property
     def ports(self) -> tuple[Port, ...]:
@@ -185,9 +187,10 @@ def emulation_fidelity(emulated: Emulated) -> Fidelity:
     )
 
 
-def host_of(inventory: Inventory, name: str) -> Host:
-    """Return the runner's description of the host `name`."""
+def host_of(inventory: Inventory, name: str, device: str | None = None) -> Host:
+    """Return the runner's description of the host `name`. Without an `hca` in the inventory, NCCL uses `device`."""
     server = inventory.servers[name]
+    hca = server.hca or (f"{device}:1" if device else None)  # a function of a NIC has one port
     interface = IPv4Interface(server.address)
     return Host(
         name=name,
@@ -196,7 +199,7 @@ def host_of(inventory: Inventory, name: str) -> Host:
         prefix_length=interface.network.prefixlen,
         interface=server.nic,
         prefix=Path(inventory.common.roundabout_prefix),
-        nccl=Nccl(server.hca, inventory.common.nccl.algorithm, inventory.common.nccl.gid_index),
+        nccl=Nccl(hca, inventory.common.nccl.algorithm, inventory.common.nccl.gid_index),
     )
 
 

@@ -35,11 +35,17 @@ FILES = (
     "sys/class/net/{nic}/uevent",
     "sys/class/net/{nic}/device/device",
     "sys/class/net/{nic}/device/vendor",
+    "sys/class/net/{nic}/carrier_changes",
+    "sys/class/net/{nic}/device/numa_node",
+    "sys/class/net/{nic}/device/local_cpulist",
+    "sys/class/net/{nic}/device/current_link_*",
+    "sys/class/net/{nic}/device/max_link_*",
     "sys/class/net/{nic}/device/msi_irqs/*",
     "sys/class/net/{nic}/device/infiniband/*",
     "sys/class/net/{nic}/ecn",
     "sys/class/net/{nic}/ecn/roce_*/*",
     "sys/class/net/{nic}/ecn/roce_*/*/*",
+    "sys/class/infiniband/*/parent",
     "sys/class/infiniband/{rdma}/fw_ver",
     "sys/class/infiniband/{rdma}/board_id",
     "sys/class/infiniband/{rdma}/ports/1/gids/*",
@@ -49,6 +55,7 @@ FILES = (
     "sys/kernel/debug/mlx5/{bdf}/cc_params",
     "sys/kernel/debug/mlx5/{bdf}/cc_params/*",
     "sys/kernel/config/rdma_cm",
+    "sys/kernel/security/lockdown",
     "sys/module/nvidia_peermem",
     "sys/bus/pci/devices/*/vendor",
     "sys/bus/pci/devices/*/class",
@@ -65,9 +72,13 @@ EXISTENCE_ONLY = (
     "sys/class/net/{nic}/bonding",
     "sys/class/net/{nic}/master",
     "sys/class/net/{nic}/device/physfn",
+    "var/lib/kubelet/pods/*/containers/nic-configuration-daemon",
+    "var/lib/kubelet/pods/*/containers/sriov-network-config-daemon",
 )
 ONLY_IF = {"proc/[0-9]*/comm": "irqbalance"}  # only this process is recorded, because others are private to the site
 PROGRAMS = ("apt-get", "tcpdump", "iperf3", "systemctl", "chronyc", "ptp4l", "ib_write_bw", "ofed_info", "nvidia-smi")
+# Calls with serial numbers in their output. Only lines with these beginnings are recorded.
+ONLY_LINES = {"ethtool -m {nic}": ("Identifier", "Vendor name")}
 CALLS = (
     f"python3 -c {shlex.quote(PYTHON_38)}",
     "getconf GNU_LIBC_VERSION",
@@ -77,7 +88,13 @@ CALLS = (
     "ethtool {nic}",
     "ethtool -a {nic}",
     "ethtool -i {nic}",
+    "ethtool -m {nic}",
+    "ethtool --show-fec {nic}",
     "ethtool --get-tunable {nic} pfc-prevention-tout",
+    "netplan get ethernets.{nic}.mtu",
+    "nmcli -g GENERAL.CON-UUID device show {nic}",
+    "nmcli -g 802-3-ethernet.mtu connection show {connection}",
+    "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader",
     "mlnx_qos -i {nic} -a",
     "dcb app help",
     "dcb ets show dev {nic} prio-tc",
@@ -85,7 +102,7 @@ CALLS = (
     *(f"{tool} -d {{bdf}} q LLDP_NB_DCBX_P1 DCBX_WILLING_P1" for tool in ("mlxconfig", "mstconfig")),
     *(f"{tool} -d {{bdf}} -e q ROCE_CC_LEGACY_DCQCN" for tool in ("mlxconfig", "mstconfig")),
 )
-MTU = 7  # index of the MTU in SCRIPT's arguments
+MTU, OWN, OTHERS = 7, 8, 11  # indices of the MTU and the addresses in SCRIPT's arguments
 OF_EACH_BRIDGE = "setpci -s {bridge} ECAP_ACS+6.w"
 PING = "ping -q -n -c 1 -W 1 -M do -s {payload} -I {own} {other}"
 
@@ -105,10 +122,12 @@ def record_rack(inventory: Inventory, findings: Mapping[str, list[Finding]]) -> 
 
 def recorder_request(inventory: Inventory, server: Server, root: str = "") -> str:
     """Return the argument of RECORDER for a server, as JSON. `root` replaces / in tests."""
-    mtu_bytes, own, *others = script_arguments(inventory, server)[MTU:]
-    pings = [PING.format(payload=int(mtu_bytes) - 28, own=own, other=other) for other in others]
+    words = script_arguments(inventory, server)
+    payload = int(words[MTU]) - 28
+    pings = [PING.format(payload=payload, own=words[OWN], other=other) for other in words[OTHERS:]]
     requested = {"files": FILES, "only_there": EXISTENCE_ONLY, "only_if": ONLY_IF, "programs": PROGRAMS}
     requested["of_each_bridge"] = OF_EACH_BRIDGE
+    requested["only_lines"] = ONLY_LINES
     return json.dumps({**requested, "calls": [*CALLS, *pings], "nic": server.nic, "root": root})
 
 

@@ -5,12 +5,17 @@
 # roundabout/testbeds/rack/examination.py gives it its arguments, and reads its lines.
 root=$1 nic=$2 driver=$3 gpu=$4 clock=$5 governor=$6 irqs=$7 mtu=$8 address=$9
 shift 9
-glibc=$1
-shift # what is left are the others' addresses
+glibc=$1 gpu_driver=$2
+shift 2 # what is left are the others' addresses
 provision="sudo roundabout provision INVENTORY, which installs it"
 PATH=$PATH:$root/usr/local/sbin:$root/usr/sbin:$root/sbin
 say() { printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4"; }
 tool() { if command -v "$1" > /dev/null 2>&1; then say "$1" yes "found" ""; else say "$1" no "not found" "$2"; fi; }
+first_line() { first=; [ ! -r "$1" ] || read -r first 2> /dev/null < "$1" || :; } # into $first, or an empty text
+at_least() { # whether version $1 is version $2 or later, by the first two numbers
+  minor=${1#*.} least=${2#*.}
+  [ "${1%%.*}" -gt "${2%%.*}" ] || { [ "${1%%.*}" -eq "${2%%.*}" ] && [ "${minor%%.*}" -ge "${least%%.*}" ]; }
+}
 file() { if [ -e "$root$2" ]; then say "$1" yes "$2" ""; else say "$1" no "no $2" "$3"; fi; }
 ID="" VERSION_ID=""
 # shellcheck disable=SC1091 # each machine has its own
@@ -54,10 +59,12 @@ if [ -z "$ping" ]; then say "path MTU" no "no ping" "$provision"
 elif [ "$lost" ]; then say "path MTU" no "no answer to $mtu bytes from$lost" \
   "what \`provision\` sets (mtu_bytes) on all servers, and switches' ports that carry as much"
 else say "path MTU" yes "$mtu bytes to all others, unfragmented" ""; fi
+# The first device by name below the NIC, as in settings_nic.py and capture.py.
 rdma=
-for each in "$root/sys/class/net/$nic/device/infiniband/"*; do [ ! -e "$each" ] || rdma=${each##*/}; done
+for each in "$root/sys/class/net/$nic/device/infiniband/"*; do [ "$rdma" ] || [ ! -e "$each" ] || rdma=${each##*/}; done
 for each in "$root/sys/class/infiniband/"*/parent; do # soft-RoCE is below no NIC, but names it
-  [ -r "$each" ] && read -r of < "$each" && [ "$of" = "$nic" ] && each=${each%/parent} && rdma=${each##*/}
+  first_line "$each"
+  [ "$rdma" ] || [ "$first" != "$nic" ] || { each=${each%/parent} && rdma=${each##*/}; }
 done
 if [ "$rdma" ]; then say "RDMA device" yes "$rdma" ""
 else say "RDMA device" no "none of $nic" "a ConnectX NIC with mlx5_ib loaded (rdma-core, or DOCA-OFED)"; fi
@@ -69,10 +76,10 @@ if [ "$rdma" ]; then
       read -r found < "${each%/*/*/*}/gids/${each##*/}" && [ "$found" = "$ipv4" ] && gid=${each##*/}
   done
   if [ "$gid" ]; then say GID yes "$gid is $address by RoCE v2" ""
-  else say GID no "none is $address by RoCE v2" "the address on $nic itself, and RoCE on in its firmware"; fi
+  else say GID no "none is $address by RoCE v2" "the address on $nic itself, and RoCE on in its firmware; if both are \
+so, the address came before the RDMA driver: take it from $nic and add it again"; fi
   has=$(getconf GNU_LIBC_VERSION 2> /dev/null) has=${has#glibc }
-  minor=${has#*.} minor=${minor%%.*}
-  if [ "${has%%.*}" = "${glibc%.*}" ] && [ "$minor" -ge "${glibc#*.}" ]; then say "RDMA glibc" yes "$has" ""
+  if at_least "${has:-0.0}" "$glibc"; then say "RDMA glibc" yes "$has" ""
   else say "RDMA glibc" no "${has:-none}" "$glibc or later, for jobs by RDMA as built here; they ride over TCP"; fi
 fi
 # Soft-RoCE needs no RDMA capture: its packets are at the interface.
@@ -94,7 +101,10 @@ else
   tool ib_write_bw "$provision; for \`verify --traffic\` alone"
   if dcb app help > /dev/null 2>&1; then say dcb yes "found" ""
   else say dcb no "no \`dcb app\`" "iproute2 5.12 or later (Debian 12, Ubuntu 22.04), or driver: ofed"; fi
-  file DCQCN "/sys/kernel/debug/mlx5/${bdf##*/}/cc_params" "root, debugfs mounted, no kernel lockdown (unverified)"
+  params=/sys/kernel/debug/mlx5/${bdf##*/}/cc_params readable=
+  for each in "$root$params/"*; do first_line "$each"; [ -z "$first" ] || readable=yes; done
+  if [ "$readable" ] || [ ! -e "$root$params" ]; then file DCQCN "$params" "root, and debugfs mounted"
+  else say DCQCN no "$params cannot be read" "no kernel lockdown (Secure Boot off), or driver: ofed"; fi
 fi
 # A switch's DCBX, or a script, may have put several priorities into one traffic class.
 class="" classes="" shared="" apart="sudo roundabout provision INVENTORY"
@@ -134,7 +144,106 @@ running=
 done
 [ -z "$running" ] || say irqbalance no "runs, and moves interrupts" \
   "systemctl disable --now irqbalance, or no irq_cpus in the inventory"
-[ "$gpu" = none ] || tool nvidia-smi "NVIDIA's driver; gpu: install in the inventory lets provision do it"
+if [ "$gpu" = none ]; then
+  say "GPU driver" yes "not needed by jobs that replay a profile; one that computes needs $gpu_driver (gpu: check)" ""
+else
+  tool nvidia-smi "NVIDIA's driver; gpu: install in the inventory lets provision do it"
+  has=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2> /dev/null < /dev/null)
+  has=${has##*, }
+  if [ -z "$has" ]; then : # reported above
+  elif at_least "$has" "$gpu_driver"; then say "GPU driver" yes "$has" ""
+  else say "GPU driver" no "$has" \
+    "$gpu_driver or later, for trainers that compute; without such, gpu: none in the inventory"; fi
+fi
+
+# Causes of low performance, and programs that may change the NIC later. Sources: docs/reference/rack/sources.md.
+# examination.py compares the lines marked "alike" between servers.
+device=$root/sys/class/net/$nic/device
+first_line "$device/current_link_width"; width=$first
+first_line "$device/max_link_width"; widest=$first
+first_line "$device/current_link_speed"; speed=$first
+first_line "$device/max_link_speed"; fastest=$first
+case $width,$speed in
+  *,Unknown* | 0,* | *,) ;;
+  *) if [ "$width,$speed" = "$widest,$fastest" ]; then say "PCIe link" yes "x$width at $speed" ""
+    else say "PCIe link" no "x$width at $speed; the NIC can x$widest at $fastest" \
+      "a slot of that width and generation, the card seated again, or the slot's lanes in the BIOS (\`lspci -vv\`)"; fi ;;
+esac
+first_line "$root/sys/class/net/$nic/carrier_changes" # boot and each \`provision\` make a few; the limit is a guess
+[ "${first:-0}" -le 20 ] || say "carrier changes" no "$first since the driver was loaded" \
+  "the cable or module cleaned or replaced; \`ethtool -m $nic\` and \`mlxlink -d ${bdf##*/} -m -c\` show its state"
+of=$(ethtool -i "$nic" 2> /dev/null < /dev/null)
+model="" release="" firmware=""
+while read -r name value; do case $name in
+  driver:) model=$value ;; version:) release=$value ;; firmware-version:) firmware=$value ;;
+esac; done <<- SAID
+	$of
+SAID
+[ -z "$model" ] || say "NIC driver" yes "$model $release" "" # alike
+[ -z "$firmware" ] || say "NIC firmware" yes "$firmware" "" # alike; mlx5's ends with the board's PSID
+identifier="" vendor="" encoding=""
+while read -r name value; do case "$name $value" in
+  "Identifier : "*) identifier=${value#: } ;;
+  "Vendor name "*) vendor=${value#*: } ;;
+  "Active FEC encoding: "*) encoding=${value#*: } ;;
+esac; done <<- SAID
+	$(ethtool -m "$nic" 2> /dev/null < /dev/null)
+	$(ethtool --show-fec "$nic" 2> /dev/null < /dev/null)
+SAID
+[ -z "$encoding" ] || say FEC yes "$encoding" "" # alike
+[ -z "$identifier" ] || say module yes "$identifier $vendor" "" # alike
+
+first_line "$root/sys/kernel/security/lockdown"
+closed="debugfs (DCQCN of driver: inbox) and registers of PCI devices (mstconfig, setpci)"
+case $first in
+  *"[integrity]"*) say "kernel lockdown" no "integrity: closes $closed" \
+    "Secure Boot off in the BIOS; with driver: ofed only mstconfig and setpci need it" ;;
+  *"[confidentiality]"*) say "kernel lockdown" no "confidentiality: closes $closed, and BPF's reads of kernel memory" \
+    "Secure Boot off in the BIOS, no lockdown= on the kernel's command line" ;;
+  *"[none]"*) say "kernel lockdown" yes "none" "" ;;
+esac
+
+has_cpu() ( # whether the list of CPUs $1, such as 0-7,16, has CPU $2
+  IFS=,
+  for each in $1; do [ "$2" -lt "${each%-*}" ] || [ "$2" -gt "${each#*-}" ] || exit 0; done
+  exit 1
+)
+first_line "$device/numa_node"; node=$first
+first_line "$device/local_cpulist"
+if [ "$irqs" ] && [ "${node:--1}" -ge 0 ] && [ "$first" ]; then
+  far=0 example=""
+  IFS=", "
+  for each in $irqs; do
+    cpu=${each%-*}
+    while [ "$cpu" -le "${each#*-}" ]; do
+      has_cpu "$first" "$cpu" || far=$((far + 1)) example=$cpu
+      cpu=$((cpu + 1))
+    done
+  done
+  unset IFS
+  if [ "$far" -gt 0 ]; then say irq_cpus no "$far CPUs, such as $example, are not on the NIC's NUMA node $node" \
+    "irq_cpus: \"$first\", or a part of it"
+  else say irq_cpus yes "on the NIC's NUMA node $node" ""; fi
+fi
+
+boot() { # of a network manager $1, the MTU $2 that it sets, and the remedy $3
+  case $2 in "" | null | auto | 0 | "$mtu") ;; *)
+    say "boot MTU" no "$1 sets $2 at the next boot or change of the link" "$3" ;;
+  esac
+}
+boot netplan "$(netplan get "ethernets.$nic.mtu" 2> /dev/null < /dev/null)" "netplan set ethernets.$nic.mtu=$mtu"
+connection=$(nmcli -g GENERAL.CON-UUID device show "$nic" 2> /dev/null < /dev/null)
+[ -z "$connection" ] || boot NetworkManager \
+  "$(nmcli -g 802-3-ethernet.mtu connection show "$connection" 2> /dev/null < /dev/null)" \
+  "nmcli connection modify $connection 802-3-ethernet.mtu $mtu"
+
+operators=
+for each in "$root/var/lib/kubelet/pods/"*/containers/nic-configuration-daemon \
+  "$root/var/lib/kubelet/pods/"*/containers/sriov-network-config-daemon; do
+  [ ! -e "$each" ] || operators="$operators ${each##*/}"
+done
+[ -z "$operators" ] || say "NIC operator" no "Kubernetes runs$operators, which may set the NIC again" \
+  "this node outside its nodeSelector (label of the node), or the same settings in its templates"
 
 # GPUDirect RDMA between the server's GPUs and its NIC: accessible memory, and a short PCIe path. Sources: NVIDIA,
 # "GPUDirect RDMA and GPUDirect Storage" (nvidia-peermem, or DMA-BUF with open kernel modules and Linux 5.12); NVIDIA,

@@ -22,9 +22,17 @@ class Recorder:
         self.root = root
         self.files, self.folders, self.links = {}, set(), {}
         device = root + "/sys/class/net/" + nic + "/device"
-        self.names = {"nic": nic, "bdf": os.path.basename(os.path.realpath(device)), "rdma": "none"}
-        if os.path.isdir(device + "/infiniband"):
-            self.names["rdma"] = sorted(os.listdir(device + "/infiniband"))[0]
+        self.names = {"nic": nic, "bdf": os.path.basename(os.path.realpath(device))}
+        self.names["rdma"] = self.rdma_device(nic)
+        shown = answer_of(["nmcli", "-g", "GENERAL.CON-UUID", "device", "show", nic])
+        self.names["connection"] = (shown and shown["stdout"].strip()) or "none"
+
+    def rdma_device(self, nic):
+        """Return the first RDMA device by name below a NIC, or the first that names it, or `none`."""
+        below = glob.glob(self.root + "/sys/class/net/" + nic + "/device/infiniband/*")
+        parents = glob.glob(self.root + "/sys/class/infiniband/*/parent")
+        naming = [os.path.dirname(path) for path in parents if self.read(path[len(self.root) :]).strip() == nic]
+        return os.path.basename((sorted(below) or sorted(naming) or ["none"])[0])
 
     def named(self, text):
         """Return a text with the names of the NIC in it."""
@@ -82,8 +90,15 @@ class Recorder:
         classes = self.find("sys/bus/pci/devices/*/class")
         bridges = [path.split("/")[-2] for path in classes if self.read(path).startswith("0x0604")]
         of_bridges = [request["of_each_bridge"].replace("{bridge}", bridge) for bridge in bridges]
-        answers = [answer_of(shlex.split(self.named(line))) for line in request["calls"] + of_bridges]
-        return [answer for answer in answers if answer]
+        return [answer for line in request["calls"] + of_bridges for answer in self.record_call(line, request)]
+
+    def record_call(self, line, request):
+        """Yield the output of one call, with the lines alone that the request names, if it names some."""
+        answer = answer_of(shlex.split(self.named(line)))
+        kept = tuple(request["only_lines"].get(line, ("",)))
+        if answer:
+            lines = [each for each in answer["stdout"].splitlines(True) if each.lstrip().startswith(kept)]
+            yield dict(answer, stdout="".join(lines))
 
 
 def answer_of(words):
