@@ -114,11 +114,7 @@ def add_ethtool(path: Path, *changes: tuple[str, str]) -> None:
 
 
 def add_all(tools: Path) -> None:
-<<<<<<< HEAD
-    for name in ("python3", "apt-get", "iperf3", "systemctl", "nvidia-smi", "ib_write_bw", "setpci"):
-=======
-    for name in ("python3", "apt-get", "tcpdump", "iperf3", "systemctl", "ib_write_bw", "setpci"):
->>>>>>> 4a8313f1 (Check PCIe, FEC, firmware, NUMA, boot MTU and firewalls in doctor)
+    for name in ("python3", "apt-get", "iperf3", "systemctl", "ib_write_bw", "setpci"):
         add_tool(tools / name)
     add_tool(tools / "nvidia-smi", "echo NVIDIA A100-SXM4-80GB, 570.26")
     add_tool(tools / "ip", f"echo '{SHOW}'")
@@ -182,9 +178,7 @@ MISSING = [
      {"sys/class/net/ens1f0np0/device/iommu_group/type": "DMA-FQ"}, {}),
     ("GPUDirect ACS", "redirects at 0000:41:00.0 0000:41:01.0",
      {}, {"setpci": 'case $2 in *:41:*) echo 001d;; *:40:*) echo 0001;; *) exit 1;; esac'}),
-<<<<<<< HEAD
     ("RDMA capture", "tcpdump does not list mlx5_0", {}, {"tcpdump": f"/bin/cat {TCPDUMP_D}"}),
-=======
     ("PCIe link", "x8 at 16.0 GT/s PCIe; the NIC can x16 at", {f"{DEVICE}/current_link_width": "8"}, {}),
     ("PCIe link", "x16 at 8.0 GT/s PCIe; the", {f"{DEVICE}/current_link_speed": "8.0 GT/s PCIe"}, {}),
     ("carrier changes", "37 since the driver", {"sys/class/net/ens1f0np0/carrier_changes": "37"}, {}),
@@ -199,7 +193,6 @@ MISSING = [
     ("NIC operator", "Kubernetes runs nic-configuration-daemon,",
      {"var/lib/kubelet/pods/93b/containers/nic-configuration-daemon/6ac": ""}, {}),
     ("GPU driver", "535.183.01", {}, {"nvidia-smi": f"exec /bin/cat {CASES}/nvidia-smi-query.txt"}),
->>>>>>> 4a8313f1 (Check PCIe, FEC, firmware, NUMA, boot MTU and firewalls in doctor)
     ("RDMA glibc", "2.3", {}, {"getconf": "echo glibc 2.3"}),
     ("RDMA glibc", "1.99", {}, {"getconf": "echo glibc 1.99"}),
     ("traffic classes", "priorities share classes: 0 3 6", {}, {"dcb": "echo prio-tc 0:0 1:0 2:0 3:3 4:0 5:0 6:6 7:0"}),
