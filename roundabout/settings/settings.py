@@ -148,7 +148,7 @@ def apply(host: Host, document: Any, owner: str) -> Dict[str, Any]:
     try:
         return _apply(host, wanted, owner)
     except settings_nic.InertError as inert:
-        if not wanted.get(inert.cure):
+        if wanted.get(inert.cure) != inert.obeying:
             raise
         _apply(host, {key: value for key, value in wanted.items() if key[0] == "nv"}, owner)
         done = (

@@ -3,6 +3,7 @@
 
 DCQCN has two backends, and each file is searched in both: OFED's sysfs (/sys/class/net/IF/ecn, with or without a folder
 `params`), and mainline's debugfs (cc_params). Only PARAMETERS has the names and units of both and of NV config.
+Firmware of newer NICs may accept the parameters of both and ignore them. Without its answer, they count as ignored.
 """
 
 from __future__ import annotations
@@ -34,10 +35,15 @@ from roundabout.settings.settings_host import (
 U32 = whole(0, 2**32 - 1)
 SWITCH = whole(0, 1)
 TOS = whole(0, 255)
-# PCI device number of ConnectX-6 Dx (mlx5_core_pci_table), the first NIC whose firmware may ignore cc_params.
+# PCI device number of ConnectX-6 Dx (mlx5_core_pci_table), the first NIC whose firmware may ignore DCQCN's parameters.
 FIRST_WITHOUT_LEGACY_DCQCN = 0x101D
 LEGACY_DCQCN = "ROCE_CC_LEGACY_DCQCN"
-LOCKDOWN = "kernel lockdown closes debugfs (unverified): use DOCA-OFED, or nv"
+# NV settings, and the values at which firmware obeys DCQCN's parameters. Without a setting, a device has no alternative.
+OBEYING = {LEGACY_DCQCN: 1, "USER_PROGRAMMABLE_CC": 0}
+# The kernel's debugfs_locked_down (fs/debugfs/file.c): lockdown opens only files of mode 0444, and these have 0600.
+LOCKDOWN = "kernel lockdown (Secure Boot) closes debugfs: use DOCA-OFED's sysfs (driver: ofed), or turn lockdown off"
+# mstflint's issue 416: 4.15 fails under lockdown, and 4.18 does not.
+UNANSWERED = "run as root, with mstflint 4.18 or later, or MFT; kernel lockdown (Secure Boot) can deny PCI access"
 NO_NICS = {
     "bonding": "a bond",
     "master": "a port of a bond or bridge",
@@ -47,11 +53,15 @@ PHYSICAL_ONLY = "OFED's attributes are writable on physical functions only"
 
 
 class InertError(AbsentError):
-    """Error for a NIC that ignores cc_params until the setting `cure` is 1 and the firmware is reset by `reset`."""
+    """Error for a NIC that ignores DCQCN's parameters until the NV setting `cure` has the value `obeying`.
 
-    def __init__(self, target: str, hint: str, reset: str) -> None:
-        super().__init__(f"dcqcn {target}: cc_params do nothing on this NIC: {LEGACY_DCQCN} is False", hint)
-        self.cure = ("nv", target, LEGACY_DCQCN)
+    `reset` is the command that resets the firmware, after which NV config is in force.
+    """
+
+    def __init__(self, target: str, name: str, found: Value, reset: str, hint: str) -> None:
+        super().__init__(f"dcqcn {target}: DCQCN's parameters do nothing on this NIC: {name} is {found}", hint)
+        self.cure = ("nv", target, name)
+        self.obeying = OBEYING[name]
         self.reset = reset
 
 
@@ -113,10 +123,9 @@ class Parameter(NamedTuple):
     cc_params: str
     unit: Unit = COUNT
 
-    @property
-    def nv(self) -> Optional[str]:
-        """Return the parameter's name in NV config for the NIC's first port: OFED's name in capitals, and _P1."""
-        return f"{self.ofed.upper()}_P1" if self.ofed else None
+    def nv(self, port: int) -> Optional[str]:
+        """Return the parameter's name in NV config for a port of the NIC: OFED's name in capitals, and _P1 or _P2."""
+        return f"{self.ofed.upper()}_P{port}" if self.ofed else None
 
 
 PARAMETERS = {
@@ -170,30 +179,48 @@ def _dcqcn_file(host: Host, target: str, name: str) -> Path:
     files = _dcqcn_files(host, target, name)
     try:
         found = next((file for file in files if file.exists()), None)
+        hint = "" if found else _why_no_file(files[-1].parent, name)
     except PermissionError as error:
         raise SettingsError(f"dcqcn {target} {name}: {error.filename}: {error.strerror}", "run as root") from error
     if found:
         return found
-    hint = "mount debugfs and load mlx5_ib, or install DOCA-OFED"
-    if name in ENABLES:
-        hint = "without OFED, priorities are chosen by ROCE_CC_PRIO_MASK_P1 in nv"
     tried = ", ".join(f"/{file.relative_to(host.root)}" for file in files)
     raise SettingsError(f"dcqcn {target} {name}: found none of {tried}", hint)
 
 
+def _why_no_file(folder: Path, name: str) -> str:
+    """Return the remedy for a parameter without a file. `folder` is that of the file searched last."""
+    if name in ENABLES:
+        return "without OFED, priorities are chosen by ROCE_CC_PRIO_MASK_P1 in nv (_P2 on a second port)"
+    if not folder.is_dir():
+        return "mount debugfs and load mlx5_ib, or install DOCA-OFED"
+    return "this driver has no such parameter: remove it from the document" if any(folder.iterdir()) else LOCKDOWN
+
+
 def read_dcqcn(host: Host, target: str, names: Iterable[str]) -> Values:
-    """Return DCQCN's parameters of a NIC, in the units of documents."""
+    """Return DCQCN's parameters of a NIC, in the units of documents.
+
+    Raises InertError if the NIC ignores them, and SettingsError if the NIC's firmware does not answer.
+    """
     files = {name: _dcqcn_file(host, target, name) for name in names}
-    if any(file.parent.name == "cc_params" for file in files.values()):
-        _refuse_inert(host, target)
-    return {name: _number(file, f"dcqcn {target} {name}", _unit(name)) for name, file in files.items()}
+    values = {name: _number(file, f"dcqcn {target} {name}", _unit(name)) for name, file in files.items()}
+    _refuse_inert(host, target)
+    return values
 
 
 def _number(file: Path, label: str, unit: Unit = COUNT) -> Value:
-    content = read_file(file, label)
+    try:
+        content = read_file(file, label)
+    except SettingsError as error:
+        error.hint = error.hint or _closed_hint(file)
+        raise
     if not content.isdigit():
         raise SettingsError(f"{label}: {file}: found {content!r}, expected a whole number")
     return unit.from_nic(int(content))
+
+
+def _closed_hint(file: Path) -> str:
+    return LOCKDOWN if file.parent.name == "cc_params" else ""
 
 
 def write_dcqcn(host: Host, target: str, values: Mapping[str, Value]) -> None:
@@ -206,7 +233,7 @@ def write_dcqcn(host: Host, target: str, values: Mapping[str, Value]) -> None:
         try:
             write_file(file, f"dcqcn {target} {name}", _unit(name).to_nic(float(values[name])))
         except SettingsError as error:
-            error.hint = error.hint or (LOCKDOWN if file.parent.name == "cc_params" else PHYSICAL_ONLY)
+            error.hint = error.hint or _closed_hint(file) or PHYSICAL_ONLY
             raise
 
 
@@ -218,18 +245,35 @@ def drags_dcqcn(host: Host, target: str, names: List[str]) -> List[str]:
 
 
 def _refuse_inert(host: Host, target: str) -> None:
-    """Raise InertError if firmware accepts cc_params and ignores them."""
+    """Raise InertError if firmware ignores DCQCN's parameters, and SettingsError if it cannot be queried."""
     if _always_obeys_dcqcn(host, target):
         return
+    for name, obeying in OBEYING.items():
+        stored = _query_if_supported(host, target, name)
+        if stored and stored.current != obeying:
+            tool = _nv_tool(host).replace("config", "fwreset")  # MFT's, or mstflint's own
+            reset = f"{tool} -d {_pci_address(host, target)} reset, or reboot"
+            of_inventory = " (dcqcn_in_nv_config in an inventory)" if name == LEGACY_DCQCN else ""
+            apply = f"apply nv {target} {name}: {obeying}{of_inventory}, then "
+            found = {0: "False", 1: "True"}.get(stored.current, stored.current)  # type: ignore[call-overload]
+            raise InertError(target, name, found, reset, reset if stored.next_boot == obeying else apply + reset)
+
+
+def _has_legacy_choice(host: Host, target: str) -> bool:
+    return not _always_obeys_dcqcn(host, target) and _query_if_supported(host, target, LEGACY_DCQCN) is not None
+
+
+def _query_if_supported(host: Host, target: str, nv_name: str) -> Optional[Stored]:
+    """Return a setting of NV config, or None if the device does not support it.
+
+    Raises SettingsError for all other failures, such as denied access, or a tool that has no such setting.
+    """
     try:
-        now = _query_nv(host, target, [LEGACY_DCQCN])[LEGACY_DCQCN]
-    except ToolError:
-        return  # firmware without this setting has no other congestion control
-    if now.current == 0:
-        tool = _nv_tool(host).replace("config", "fwreset")  # MFT's, or mstflint's own
-        reset = f"{tool} -d {_pci_address(host, target)} reset, or reboot"
-        apply = f"apply nv {target} {LEGACY_DCQCN}: 1 (dcqcn_in_nv_config in an inventory), then "
-        raise InertError(target, reset if now.next_boot else apply + reset, reset)
+        return _query_nv(host, target, [nv_name])[nv_name]
+    except ToolError as error:
+        if f"The Device doesn't support {nv_name} parameter" in str(error):
+            return None
+        raise SettingsError(f"dcqcn {target}: cannot tell if the NIC obeys DCQCN: {error}", UNANSWERED) from error
 
 
 def _always_obeys_dcqcn(host: Host, target: str) -> bool:
@@ -247,12 +291,13 @@ class Stored(NamedTuple):
     next_boot: Value
 
 
-NV_NAMES = {parameter.nv: name for name, parameter in PARAMETERS.items() if parameter.nv}
+PORTS = {"0": 1, "1": 2}  # the number of a NIC's port by its PCI function
+NV_NAMES = {parameter.nv(port): name for name, parameter in PARAMETERS.items() for port in PORTS.values()}
 
 
 def check_nv(target: str, name: str, value: Optional[Value]) -> None:
     """Raise SettingsError unless `name` is a DCQCN parameter, or another name of mlxconfig in capitals."""
-    if name in PARAMETERS and PARAMETERS[name].nv:
+    if name in PARAMETERS and PARAMETERS[name].ofed:
         check_by("nv", DCQCN_RULES)(target, name, value)
     elif name in NV_NAMES:
         raise SettingsError(f"nv {target} {name}: found mlxconfig's name, expected {NV_NAMES[name]}")
@@ -267,10 +312,11 @@ def check_nv(target: str, name: str, value: Optional[Value]) -> None:
 def _nv_name(host: Host, target: str, name: str) -> str:
     if name not in PARAMETERS:
         return name
-    if not _pci_address(host, target).endswith(".0"):
-        hint = "use mlxconfig's own name, in capitals"
-        raise SettingsError(f"nv {target} {name}: known for a NIC's first port only, found the second", hint)
-    return str(PARAMETERS[name].nv)
+    address = _pci_address(host, target)
+    function = address.rpartition(".")[2]
+    if function not in PORTS:
+        raise SettingsError(f"nv {target} {name}: found PCI function {address}, expected function 0 or 1 of a NIC")
+    return str(PARAMETERS[name].nv(PORTS[function]))
 
 
 def _nv_tool(host: Host) -> str:
@@ -289,7 +335,7 @@ def _query_nv(host: Host, target: str, nv_names: List[str]) -> Dict[str, Stored]
             stored[words[0]] = Stored(_nv_value(words[2]), _nv_value(words[3]))
     missing = [name for name in nv_names if name not in stored]
     if missing:
-        raise SettingsError(f"nv {target}: mlxconfig says nothing of {missing[0]}: found {said.strip()!r}")
+        raise SettingsError(f"nv {target}: the output of mlxconfig lacks {missing[0]}: found {said.strip()!r}")
     return stored
 
 
@@ -303,7 +349,7 @@ def read_nv(host: Host, target: str, names: Iterable[str]) -> Values:
     """Return the NV config of the next boot. ROCE_CC_LEGACY_DCQCN counts as set on NICs that support only DCQCN."""
     by_name = {name: _nv_name(host, target, name) for name in names}
     found: Values = {}
-    if LEGACY_DCQCN in by_name and _always_obeys_dcqcn(host, target):
+    if LEGACY_DCQCN in by_name and not _has_legacy_choice(host, target):
         found[by_name.pop(LEGACY_DCQCN)] = 1
     stored = _query_nv(host, target, list(by_name.values())) if by_name else {}
     read = {name: _unit(name).from_nic(int(stored[nv_name].next_boot)) for name, nv_name in by_name.items()}

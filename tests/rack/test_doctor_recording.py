@@ -117,7 +117,7 @@ def test_settings_read_in_a_recording_what_they_read_on_the_machine(
     document = {kind: TREES.document(name)[kind] for kind in ("cpu", "link", "irq", "qos", "dcqcn")}
     found = settings_read(root, document)
     assert settings_read(tmp_path / "again", document) == found
-    assert ("cc_params do nothing on this NIC" in found) if name == "connectx-6-dx" else found["qos"]["eth2"]["pfc"]
+    assert ("parameters do nothing on this NIC" in found) if name == "connectx-6-dx" else found["qos"]["eth2"]["pfc"]
 
 
 def test_a_recording_contains_no_addresses_names_or_serials(written: dict[str, Any]) -> None:

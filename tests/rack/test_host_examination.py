@@ -25,6 +25,7 @@ Configurations:                              Next Boot
         LLDP_NB_DCBX_P1                             True(1)
         DCBX_WILLING_P1                             {}
 """
+ON_P2 = NV.format("True(1)").replace("_P1", "_P2")
 # Of a ConnectX-6 Dx: `lspci -vv` (NVIDIA/l2fwd-nv, issue 6) prints 16GT/s and x16 as its capability.
 SYSFS = {
     "current_link_width": "16", "max_link_width": "16", "current_link_speed": "16.0 GT/s PCIe",
@@ -39,6 +40,7 @@ def furnish(root: Path) -> None:
     debugfs = root / "sys/kernel/debug/mlx5" / PCI / "cc_params"
     for path in (device / "infiniband/mlx5_0", root / "sys/class/net/ens1f0np0", debugfs, root / "etc"):
         path.mkdir(parents=True)
+    (debugfs / "rp_time_reset").write_text("300\n")
     for index, (gid, kind) in enumerate([("fe80:" * 7 + "0001", "RoCE v2"), (GID, "IB/RoCE v1"), (GID, "RoCE v2")]):
         port = root / "sys/class/infiniband/mlx5_0/ports/1"
         for folder, content in (("gids", gid), ("gid_attrs/types", kind)):
@@ -186,7 +188,6 @@ MISSING = [
      {"sys/kernel/security/lockdown": "none [integrity] confidentiality"}, {}),
     ("kernel lockdown", "confidentiality: closes debugfs (DCQCN of driver: inbox) and registers of PCI devices "
      "(mstconfig, setpci), and BPF's", {"sys/kernel/security/lockdown": "none integrity [confidentiality]"}, {}),
-    ("DCQCN", "cc_params cannot be read", {f"sys/kernel/debug/mlx5/{PCI}/cc_params/rpg_time_reset": ""}, {}),
     ("irq_cpus", "4 CPUs, such as 3, are not on the NIC's NUMA node 0", {f"{DEVICE}/local_cpulist": "4-31,64"}, {}),
     ("boot MTU", "netplan sets 9000", {}, {"netplan": "[ $2 != ethernets.ens1f0np0.mtu ] || echo 9000"}),
     ("boot MTU", "NetworkManager sets 9000", {}, {"nmcli": NMCLI.format(9000)}),
@@ -233,6 +234,61 @@ def test_the_command_that_separates_merged_classes_is_named(inventory_file: Path
     found = {each.name: each for each in parse(done.stdout)}["traffic classes"]
     assert found.found == "priorities share classes: 0 3 6"
     assert found.mend.endswith("mlnx_qos -i ens1f0np0 -d os -p 1,0,2,3,4,5,6,7")
+
+
+EQ = "        {:<44}{:<20}{:<20}{:<20}"
+
+
+@pytest.mark.parametrize(("legacy", "user", "found"), [
+    ("True(1) True(1)", "False(0) False(0)", None),
+    ("", "False(0) False(0)", None),
+    ("", "", None),
+    ("False(0) False(0)", "", "ignored: ROCE_CC_LEGACY_DCQCN False(0) False(0), USER_PROGRAMMABLE_CC absent"),
+    ("", "True(1) True(1)", "ignored: ROCE_CC_LEGACY_DCQCN absent, USER_PROGRAMMABLE_CC True(1) True(1)"),
+    ("False(0) True(1)", "", "ignored until the next boot: "),
+    ("True(1) False(0)", "", "acts, but not after the next boot: "),
+    ("-E- Failed to open the device", "", "cannot tell: ? -E- Failed to open the device"),
+])  # fmt: skip
+def test_doctor_names_firmware_that_ignores_dcqcn_now_or_after_a_boot(
+    inventory_file: Path, tmp_path: Path, legacy: str, user: str, found: str | None
+) -> None:
+    furnish(tmp_path / "root")
+    (tmp_path / "root/sys/class/net/ens1f0np0/device/device").write_text("0x101d\n")
+    answers = {}
+    for name, values in (("ROCE_CC_LEGACY_DCQCN", legacy), ("USER_PROGRAMMABLE_CC", user)):
+        columns = EQ.format(name, "True(1)", *values.split()) if "(" in values else values
+        answers[name] = columns or f"-E- The Device doesn't support {name} parameter"
+    script = "".join(f'{name}) echo "{said}";; ' for name, said in answers.items())
+    add_tool(tmp_path / "tools/mstconfig", f"case $5 in {script} esac")
+    said = parse(ask(inventory_file, tmp_path / "root", str(tmp_path / "tools")).stdout)
+    (line,) = (each for each in said if each.name == "DCQCN in firmware")
+    assert line.good == (found is None)
+    assert line.found.startswith(found or "acts")
+    assert bool(line.mend) == (found is not None)
+
+
+def test_the_second_port_has_names_of_its_own(inventory_file: Path, tmp_path: Path) -> None:
+    furnish(tmp_path / "root")
+    (device,) = tmp_path.glob(f"root/sys/devices/**/{PCI}")
+    second = device.rename(device.with_name("0000:3b:00.1"))
+    (tmp_path / "root/sys/class/net/ens1f0np0/device").unlink()
+    (tmp_path / "root/sys/class/net/ens1f0np0/device").symlink_to(second)
+    add_tool(tmp_path / "tools/mstconfig", f'[ "$4 $5" != "LLDP_NB_DCBX_P2 DCBX_WILLING_P2" ] || echo "{ON_P2}"')
+    said = parse(ask(inventory_file, tmp_path / "root", str(tmp_path / "tools")).stdout)
+    (line,) = (each for each in said if each.name == "firmware's DCBX")
+    assert (line.good, line.mend) == (False, "mstconfig -d 0000:3b:00.1 set LLDP_NB_DCBX_P2=0, and a reset of firmware")
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_debugfs_that_is_closed_or_empty_is_no_dcqcn(inventory_file: Path, tmp_path: Path, closed: bool) -> None:
+    furnish(tmp_path)
+    file = tmp_path / "sys/kernel/debug/mlx5" / PCI / "cc_params/rp_time_reset"
+    file.unlink()
+    if closed:
+        file.symlink_to(file.name)  # open fails with ELOOP, for root, too
+    (found,) = (each for each in parse(ask(inventory_file, tmp_path, "/nowhere").stdout) if each.name == "DCQCN")
+    assert (found.good, found.found) == (False, f"/sys/kernel/debug/mlx5/{PCI}/cc_params is closed or empty")
+    assert "lockdown off" in found.mend
 
 
 def test_firmware_that_is_not_willing_changes_nothing(inventory_file: Path, tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from roundabout.settings.settings_host import Host, SettingsError
 pytestmark = pytest.mark.unit
 
 Server = Callable[[str], Host]
+Answer = tuple[str, int]  # what a tool prints, and its exit status
+CASES = Path(__file__).parents[1] / "cases/rack"
 BACKENDS = ("connectx-5-ofed", "connectx-5-ofed-params", "connectx-5-inbox")
 
 # A value other than the default for each parameter, and what the NIC must hold then.
@@ -84,7 +86,7 @@ def test_every_parameter_is_kept_in_nv_config(server: Server, trees: ModuleType,
     value, code = TABLE[parameter]
     document = {"nv": {"eth2": {parameter: value}}}
     stored = json.loads((host.root / f"nv-{trees.PCI}").read_text())
-    name = settings_nic.PARAMETERS[parameter].nv
+    name = settings_nic.PARAMETERS[parameter].nv(1)
     assert settings.apply(host, document, "site")["applied"] == document
     assert json.loads((host.root / f"nv-{trees.PCI}").read_text())[name][2] == code
     settings.restore(host, "site")
@@ -203,12 +205,12 @@ def test_inert_cc_params_are_said_until_nv_config_mends_them(server: Server, tre
     document = {"dcqcn": {"eth2": {"T_us": 300}}}  # the default: nothing to write, and still not in force
     for act in (lambda: settings.read(host, document), lambda: settings.apply(host, document, "run")):
         with pytest.raises(
-            SettingsError, match="cc_params do nothing on this NIC: ROCE_CC_LEGACY_DCQCN is False"
+            SettingsError, match="DCQCN's parameters do nothing on this NIC: ROCE_CC_LEGACY_DCQCN is False"
         ) as error:
             act()
         assert "nv eth2 ROCE_CC_LEGACY_DCQCN: 1" in error.value.hint
     settings.apply(host, {"nv": {"eth2": {"ROCE_CC_LEGACY_DCQCN": 1}}}, "site")
-    with pytest.raises(SettingsError, match="cc_params do nothing"):
+    with pytest.raises(SettingsError, match="parameters do nothing"):
         settings.read(host, document)
     trees.reboot("connectx-6-dx", host.root)
     assert settings.read(host, document)["differs"] == []
@@ -227,7 +229,7 @@ def test_nv_config_is_applied_in_two_steps_with_a_reset_between(server: Server, 
         outstanding = settings.show_journal(host)["outstanding"]
         assert [each["setting"] for each in outstanding] == ["nv eth2 ROCE_CC_LEGACY_DCQCN"]
         assert settings.read(host, legacy)["differs"] == []
-    with pytest.raises(SettingsError, match="cc_params do nothing") as error:  # verify
+    with pytest.raises(SettingsError, match="parameters do nothing") as error:  # verify
         settings.read(host, document)
     assert error.value.hint == "mlxfwreset -d 0000:3b:00.0 reset, or reboot"
     trees.reboot("connectx-6-dx", host.root)
@@ -244,7 +246,7 @@ def test_nv_config_is_applied_in_two_steps_with_a_reset_between(server: Server, 
 def test_a_document_that_leaves_cc_params_inert_is_refused_whole(server: Server, trees: ModuleType) -> None:
     host = server("connectx-6-dx")
     before = trees.snapshot(host.root)
-    with pytest.raises(SettingsError, match="cc_params do nothing"):
+    with pytest.raises(SettingsError, match="parameters do nothing"):
         settings.apply(host, {"nv": {"eth2": {"ROCE_CC_LEGACY_DCQCN": 0}}, "dcqcn": {"eth2": {"T_us": 100}}}, "site")
     assert trees.snapshot(host.root) == before
 
@@ -320,6 +322,104 @@ def test_a_new_nic_without_mlxconfig_is_not_trusted(server: Server) -> None:
     (host.root / "bin/mlxconfig").unlink()
     with pytest.raises(SettingsError, match="neither mlxconfig nor mstconfig"):
         settings.read(host, {"dcqcn": {"eth2": {"T_us": None}}})
+
+
+ABSENT = (CASES / "mlxconfig-unknown-parameter.txt").read_text()
+
+
+def answer_queries(host: Host, legacy: Answer, user: Answer) -> None:
+    """Let mlxconfig print a text and exit with a status for each of the two settings that decide about DCQCN."""
+    program = host.root / "bin/mlxconfig"
+    cases = ""
+    for name, (text, status) in (("ROCE_CC_LEGACY_DCQCN", legacy), ("USER_PROGRAMMABLE_CC", user)):
+        (host.root / f"said-{name}").write_text(text)
+        cases += f"{name}) cat {host.root}/said-{name}; exit {status};; "
+    program.write_text(f"#!/bin/sh\ncase $5 in {cases} esac\n")
+
+
+def absent(name: str) -> Answer:
+    return ABSENT.replace("ROCE_CC_LEGACY_DCQCN", name), 3
+
+
+def present(name: str, current: str, next_boot: str) -> Answer:
+    """mstconfig's own output with another name and other values."""
+    return CX6_DX.replace("ROCE_CC_LEGACY_DCQCN", name).replace(
+        "False(0)            False(0)", f"{current:<20}{next_boot}"
+    ), 0
+
+
+CX6_DX = (CASES / "mstconfig-cx6dx-e-q.txt").read_text()
+LOCKED = ((CASES / "mstconfig-lockdown.txt").read_text(), 1)
+LEGACY, USER = "ROCE_CC_LEGACY_DCQCN", "USER_PROGRAMMABLE_CC"
+
+
+@pytest.mark.parametrize("driver", ["ofed", "inbox"])
+@pytest.mark.parametrize(("answers", "said"), [
+    ((absent(LEGACY), absent(USER)), ""),
+    ((absent(LEGACY), present(USER, "False(0)", "True(1)")), ""),
+    ((present(LEGACY, "True(1)", "True(1)"), present(USER, "False(0)", "False(0)")), ""),
+    ((absent(LEGACY), present(USER, "True(1)", "False(0)")), "do nothing on this NIC: USER_PROGRAMMABLE_CC is True"),
+    (((CX6_DX, 0), absent(USER)), "do nothing on this NIC: ROCE_CC_LEGACY_DCQCN is False"),
+    ((LOCKED, LOCKED), "(?s)cannot tell if the NIC obeys DCQCN: mlxconfig .* Failed to open the device"),
+    ((absent(LEGACY), LOCKED), "cannot tell if the NIC obeys DCQCN"),
+    ((("-E- Cannot open Device: 0000:3b:00.0. No such file or directory.\n", 3), absent(USER)), "cannot tell"),
+    ((("-E- Unknown Parameter: ROCE_CC_LEGACY_DCQCN\n", 3), absent(USER)), "cannot tell if the NIC obeys DCQCN"),
+    ((("", 0), absent(USER)), "the output of mlxconfig lacks ROCE_CC_LEGACY_DCQCN"),
+])  # fmt: skip
+def test_only_firmwares_own_answer_counts_as_obeying_dcqcn(
+    tmp_path: Path, trees: ModuleType, driver: str, answers: tuple[Answer, Answer], said: str
+) -> None:
+    host = Host(tmp_path / "root", tmp_path / "state")
+    trees.build("connectx-6-dx", host.root)
+    if driver == "ofed":
+        shutil.rmtree(host.root / trees.CC_PARAMS)
+        trees.write(host.root, trees.ecn(""))
+    answer_queries(host, *answers)
+    document = {"dcqcn": {"eth2": {"T_us": 300}}}
+    if not said:
+        assert settings.read(host, document)["differs"] == []
+        return
+    with pytest.raises(SettingsError, match=said) as error:
+        settings.read(host, document)
+    assert error.value.hint or "lacks" in said
+
+
+def test_names_of_a_second_port_in_nv_config_end_with_2(server: Server, trees: ModuleType) -> None:
+    host = server("connectx-5-ofed")
+    second = f"{trees.PCI[:-1]}1"
+    (host.root / trees.DEVICE).rename(host.root / trees.DEVICE.replace(trees.PCI, second))
+    (host.root / "sys/class/net/eth2/device").unlink()
+    (host.root / "sys/class/net/eth2/device").symlink_to(f"../../../../{trees.DEVICE.replace(trees.PCI, second)}")
+    stored = host.root / f"nv-{second}"
+    stored.write_text((host.root / f"nv-{trees.PCI}").read_text().replace("_P1", "_P2"))
+    document = {"nv": {"eth2": {"T_us": 100}}}
+    assert settings.apply(host, document, "site")["applied"] == document
+    assert json.loads(stored.read_text())["RPG_TIME_RESET_P2"][2] == 100
+
+
+def test_closed_debugfs_is_said_when_it_is_read(
+    server: Server, trees: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lockdown leaves names, and refuses to open: open(2) gives EPERM (fs/debugfs/file.c)."""
+    host = server("connectx-5-inbox")
+    read_text = Path.read_text
+
+    def closed(path: Path, *words: str) -> str:
+        if path.parent.name == "cc_params":
+            raise PermissionError(1, "Operation not permitted")
+        return read_text(path, *words)
+
+    monkeypatch.setattr(Path, "read_text", closed)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(SettingsError, match="cannot read dcqcn eth2 T_us: .*: Operation not permitted") as error:
+        settings.read(host, {"dcqcn": {"eth2": {"T_us": None}}})
+    assert "use DOCA-OFED's sysfs (driver: ofed), or turn lockdown off" in error.value.hint
+    monkeypatch.undo()
+    for file in (host.root / trees.CC_PARAMS).iterdir():
+        file.unlink()
+    with pytest.raises(SettingsError, match="T_us: found none of") as error:
+        settings.read(host, {"dcqcn": {"eth2": {"T_us": None}}})
+    assert "turn lockdown off" in error.value.hint
 
 
 def test_a_value_that_the_nic_rounds_is_said_and_not_written_forever(server: Server) -> None:
@@ -490,6 +590,7 @@ def test_a_link_that_was_found_down_gets_its_autoneg_back(
         ({"roce": {"eth2": {"mode": "v2"}}}, "roce eth2 mode: found 'v2', expected RoCE v2 or IB/RoCE v1", ""),
         ({"link": {"eth2": {"pause_rx": "off"}}}, "link eth2 pause_rx: found 'off', expected a whole number", ""),
         ({"nv": {"eth2": {"RPG_TIME_RESET_P1": 5}}}, "found mlxconfig's name, expected T_us", ""),
+        ({"nv": {"eth2": {"RPG_TIME_RESET_P2": 5}}}, "found mlxconfig's name, expected T_us", ""),
         ({"nv": {"eth2": {"NOTHING": 5}}}, "doesn't support NOTHING parameter", ""),
         ({"route": {"default": {"congctl": "reno"}}}, "route 'default': expected an IPv4 prefix", ""),
         ({"route": {"10.0.9.0/24": {"congctl": "reno"}}}, "route 10.0.9.0/24: this host has no such route", "ip route"),

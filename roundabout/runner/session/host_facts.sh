@@ -6,6 +6,7 @@
 # separately, because a query fails as a whole if the device lacks one of its settings.
 either() { command -v "mlx$1" || command -v "mst$1"; }
 device=$(basename "$(readlink -f "/sys/class/net/$1/device")")
+case $device in *.1) port=2 ;; *) port=1 ;; esac
 accelerations() {
   "$(either reg)" -d "$device" --reg_name ROCE_ACCL --get < /dev/null |
     sed -n 's/^ *\(roce_adp_retrans_en\|roce_tx_window_en\|roce_slow_restart[a-z_]*_en\) *| *\(0x[0-9a-f]*\).*/\1=\2/p'
@@ -24,7 +25,7 @@ fact qdiscs 'tc qdisc show'
 fact offloads "ethtool -k $1 | sed -n 's/^\([a-z]*-[a-z-]*offload\): /\1=/p'"
 fact nic "ethtool -i $1"
 fact "RoCE acceleration" accelerations
-fact "NV config" 'nv ROCE_CC_PRIO_MASK_P1 ROCE_CC_LEGACY_DCQCN ZERO_TOUCH_TUNING_ENABLE'
+fact "NV config" "nv ROCE_CC_PRIO_MASK_P$port ROCE_CC_LEGACY_DCQCN USER_PROGRAMMABLE_CC ZERO_TOUCH_TUNING_ENABLE"
 fact link "ip -d -o link show dev $1"
 fact iproute2 'ip -V'
 fact ethtool 'ethtool --version'

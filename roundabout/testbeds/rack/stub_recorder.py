@@ -16,6 +16,7 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from roundabout.core.errors import RoundaboutError
+from roundabout.settings.settings_nic import OBEYING
 from roundabout.testbeds.rack.examination import (
     HOST_PROGRAMS,
     PYTHON_38,
@@ -77,6 +78,7 @@ EXISTENCE_ONLY = (
 )
 ONLY_IF = {"proc/[0-9]*/comm": "irqbalance"}  # only this process is recorded, because others are private to the site
 PROGRAMS = ("apt-get", "tcpdump", "iperf3", "systemctl", "chronyc", "ptp4l", "ib_write_bw", "ofed_info", "nvidia-smi")
+NV_TOOLS = ("mlxconfig", "mstconfig")
 # Calls with serial numbers in their output. Only lines with these beginnings are recorded.
 ONLY_LINES = {"ethtool -m {nic}": ("Identifier", "Vendor name")}
 CALLS = (
@@ -99,8 +101,8 @@ CALLS = (
     "dcb app help",
     "dcb ets show dev {nic} prio-tc",
     *(f"dcb -j {subject} show dev {{nic}}" for subject in ("app", "dcbx", "ets", "pfc", "buffer")),
-    *(f"{tool} -d {{bdf}} q LLDP_NB_DCBX_P1 DCBX_WILLING_P1" for tool in ("mlxconfig", "mstconfig")),
-    *(f"{tool} -d {{bdf}} -e q ROCE_CC_LEGACY_DCQCN" for tool in ("mlxconfig", "mstconfig")),
+    *(f"{tool} -d {{bdf}} q LLDP_NB_DCBX_P{port} DCBX_WILLING_P{port}" for tool in NV_TOOLS for port in (1, 2)),
+    *(f"{tool} -d {{bdf}} -e q {name}" for tool in NV_TOOLS for name in OBEYING),
 )
 MTU, OWN, OTHERS = 7, 8, 11  # indices of the MTU and the addresses in SCRIPT's arguments
 OF_EACH_BRIDGE = "setpci -s {bridge} ECAP_ACS+6.w"

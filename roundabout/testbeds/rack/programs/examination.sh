@@ -92,19 +92,27 @@ if [ -e "$root/sys/class/net/$nic/device/infiniband/${rdma:-none}" ] && command 
 fi
 file "RoCE mode" /sys/kernel/config/rdma_cm "modprobe rdma_cm, with configfs mounted; provision does it"
 bdf=$(cd -P "$root/sys/class/net/$nic/device" 2> /dev/null && pwd -P) || bdf=$nic
+opened() { # the first of these files that can be opened; kernel lockdown leaves those of debugfs visible, and closed
+  for each; do
+    if (: < "$root$each") 2> /dev/null; then echo "$each" && return; fi
+  done
+}
 if [ "$driver" = ofed ]; then
   tool ofed_info "DOCA-OFED from NVIDIA (the site's to install), or driver: inbox in the inventory"
   tool mlnx_qos "DOCA-OFED, or mlnx-tools"
   tool ib_write_bw "DOCA-OFED's perftest; for \`verify --traffic\` alone"
-  file "DCQCN" "/sys/class/net/$nic/ecn" "DOCA-OFED, and a physical function"
+  ecn=/sys/class/net/$nic/ecn
+  if [ "$(opened "$ecn/roce_rp/params/rpg_time_reset" "$ecn/roce_rp/rpg_time_reset")" ]; then say DCQCN yes "$ecn" ""
+  else say DCQCN no "no $ecn with DCQCN's parameters" "root, DOCA-OFED, and a physical function"; fi
 else
   tool ib_write_bw "$provision; for \`verify --traffic\` alone"
   if dcb app help > /dev/null 2>&1; then say dcb yes "found" ""
   else say dcb no "no \`dcb app\`" "iproute2 5.12 or later (Debian 12, Ubuntu 22.04), or driver: ofed"; fi
-  params=/sys/kernel/debug/mlx5/${bdf##*/}/cc_params readable=
-  for each in "$root$params/"*; do first_line "$each"; [ -z "$first" ] || readable=yes; done
-  if [ "$readable" ] || [ ! -e "$root$params" ]; then file DCQCN "$params" "root, and debugfs mounted"
-  else say DCQCN no "$params cannot be read" "no kernel lockdown (Secure Boot off), or driver: ofed"; fi
+  cc_params=/sys/kernel/debug/mlx5/${bdf##*/}/cc_params
+  if [ "$(opened "$cc_params/rp_time_reset")" ]; then say DCQCN yes "$cc_params" ""
+  elif [ -e "$root$cc_params" ]; then say DCQCN no "$cc_params is closed or empty" \
+    "root; under kernel lockdown (Secure Boot) DOCA-OFED with driver: ofed, or lockdown off"
+  else say DCQCN no "no $cc_params" "root, and debugfs mounted"; fi
 fi
 # A switch's DCBX, or a script, may have put several priorities into one traffic class.
 class="" classes="" shared="" apart="sudo roundabout provision INVENTORY"
@@ -123,21 +131,63 @@ fi
 used=" "
 for each in $classes; do case $used in *" $each "*) shared=yes ;; *) used="$used$each " ;; esac; done
 [ -z "$shared" ] || say "traffic classes" no "priorities share classes:${used% }" "$apart"
+case $bdf in *.1) port=2 ;; *) port=1 ;; esac
 for each in mlxconfig mstconfig; do
   dcbx="" willing=
   if [ "$rdma" ] && command -v "$each" > /dev/null 2>&1; then
     while read -r name value rest; do case "$name $value" in
-      LLDP_NB_DCBX_P*True*) dcbx=on ;;
-      DCBX_WILLING_P*True*) willing=on ;;
+      LLDP_NB_DCBX_P"$port"*True*) dcbx=on ;;
+      DCBX_WILLING_P"$port"*True*) willing=on ;;
     esac; done <<- SAID
-	$("$each" -d "${bdf##*/}" q LLDP_NB_DCBX_P1 DCBX_WILLING_P1 2> /dev/null < /dev/null)
+	$("$each" -d "${bdf##*/}" q "LLDP_NB_DCBX_P$port" "DCBX_WILLING_P$port" 2> /dev/null < /dev/null)
 	SAID
     if [ "$dcbx" ] && [ "$willing" ]; then say "firmware's DCBX" no "on and willing: switches may change PFC" \
-      "$each -d ${bdf##*/} set LLDP_NB_DCBX_P1=0, and a reset of firmware"
+      "$each -d ${bdf##*/} set LLDP_NB_DCBX_P$port=0, and a reset of firmware"
     else say "firmware's DCBX" yes "off, or not willing" ""; fi
     break
   fi
 done
+
+# Firmware from ConnectX-6 Dx (PCI device 0x101d) on may ignore DCQCN's parameters, as settings_nic.py has it.
+nv() { # a setting in force and at the next boot; nothing if the device has none; else ? and what the tool said
+  set -f
+  name=$1 last="no answer"
+  said=$("$nv_tool" -d "${bdf##*/}" -e q "$name" 2>&1 < /dev/null)
+  case $said in *"The Device doesn't support $name parameter"*) return ;; esac
+  while read -r line; do
+    # shellcheck disable=SC2086 # split into its columns
+    set -- ${line#\*}
+    if [ "$1" = "$name" ] && [ $# = 4 ]; then echo "$3 $4" && return; fi
+    [ -z "$line" ] || last=$line
+  done <<- SAID
+	$said
+	SAID
+  echo "? $last"
+}
+obeys() { case "$1,$2" in , | "True(1)," | ",False(0)" | "True(1),False(0)") return 0 ;; *) return 1 ;; esac; }
+device_id=0 nv_tool=
+[ ! -r "$root/sys/class/net/$nic/device/device" ] || read -r device_id < "$root/sys/class/net/$nic/device/device"
+for each in mstconfig mlxconfig; do ! command -v "$each" > /dev/null 2>&1 || nv_tool=$each; done
+firmware_dcqcn() {
+  legacy=$(nv ROCE_CC_LEGACY_DCQCN) user=$(nv USER_PROGRAMMABLE_CC)
+  found="ROCE_CC_LEGACY_DCQCN ${legacy:-absent}, USER_PROGRAMMABLE_CC ${user:-absent} (in force, next boot)"
+  set_both="$nv_tool -d ${bdf##*/} set ROCE_CC_LEGACY_DCQCN=1 USER_PROGRAMMABLE_CC=0, without an absent one,"
+  case "$legacy$user" in *\?*)
+    say "DCQCN in firmware" no "cannot tell: $legacy $user" \
+      "root, mstflint 4.18 or later or NVIDIA MFT; kernel lockdown (Secure Boot) can deny PCI access"
+    return ;;
+  esac
+  if obeys "${legacy% *}" "${user% *}"; then
+    if obeys "${legacy#* }" "${user#* }"; then say "DCQCN in firmware" yes "acts" ""
+    else say "DCQCN in firmware" no "acts, but not after the next boot: $found" "${set_both%,}"; fi
+  elif obeys "${legacy#* }" "${user#* }"; then
+    say "DCQCN in firmware" no "ignored until the next boot: $found" "a reset of firmware, or reboot"
+  else say "DCQCN in firmware" no "ignored: $found" "$set_both and a reset of firmware"; fi
+}
+if [ "$rdma" ] && [ $((device_id)) -ge $((0x101d)) ]; then
+  if [ "$nv_tool" ]; then firmware_dcqcn
+  else say "DCQCN in firmware" no "neither mlxconfig nor mstconfig" "NVIDIA MFT, or the package mstflint"; fi
+fi
 running=
 [ -z "$irqs" ] || for each in "$root"/proc/[0-9]*/comm; do
   [ -r "$each" ] && read -r name 2> /dev/null < "$each" && [ "$name" = irqbalance ] && running=yes
