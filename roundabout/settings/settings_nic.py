@@ -38,7 +38,7 @@ TOS = whole(0, 255)
 # PCI device number of ConnectX-6 Dx (mlx5_core_pci_table), the first NIC whose firmware may ignore DCQCN's parameters.
 FIRST_WITHOUT_LEGACY_DCQCN = 0x101D
 LEGACY_DCQCN = "ROCE_CC_LEGACY_DCQCN"
-# NV settings, and the values at which firmware obeys DCQCN's parameters. Without a setting, a device has no alternative.
+# NV settings, and the values at which firmware obeys DCQCN's parameters. A device may lack them.
 OBEYING = {LEGACY_DCQCN: 1, "USER_PROGRAMMABLE_CC": 0}
 # The kernel's debugfs_locked_down (fs/debugfs/file.c): lockdown opens only files of mode 0444, and these have 0600.
 LOCKDOWN = "kernel lockdown (Secure Boot) closes debugfs: use DOCA-OFED's sysfs (driver: ofed), or turn lockdown off"
@@ -255,7 +255,7 @@ def _refuse_inert(host: Host, target: str) -> None:
             reset = f"{tool} -d {_pci_address(host, target)} reset, or reboot"
             of_inventory = " (dcqcn_in_nv_config in an inventory)" if name == LEGACY_DCQCN else ""
             apply = f"apply nv {target} {name}: {obeying}{of_inventory}, then "
-            found = {0: "False", 1: "True"}.get(stored.current, stored.current)  # type: ignore[call-overload]
+            found = bool(stored.current) if stored.current in (0, 1) else stored.current
             raise InertError(target, name, found, reset, reset if stored.next_boot == obeying else apply + reset)
 
 

@@ -3,12 +3,16 @@
 
 import json
 import os
+import re
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +21,27 @@ import typer
 
 from roundabout.cli.rack import verify
 from roundabout.core.errors import RoundaboutError, UsageError
+from roundabout.models.packets.structures import PS_PER_MS
+from roundabout.models.packets.transports import reaction_plan, transport_values
 from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.hosts.playbooks import Result
 from roundabout.runner.hosts.programs import Program
-from roundabout.testbeds.rack import provider as rack_provider, rack_lease, rdma_class_check
+from roundabout.settings import settings
+from roundabout.testbeds.rack import dcqcn_check, provider as rack_provider, rack_lease, rdma_class_check
+from roundabout.testbeds.rack.dcqcn_check import Owner, applies_timer
 from roundabout.testbeds.rack.examination import Finding
 from roundabout.testbeds.rack.inventory import LosslessClasses
 from roundabout.testbeds.rack.rdma_class_check import RdmaEnd, Row
+from tests.packets.networks import PACKET, PS_PER_US, Tree, change_plan
+from tests.packets.test_roce import STAR, dcqcn
+from tests.running import load_program
 
 pytestmark = pytest.mark.unit
 
 STAND_IN = Path(__file__).with_name("stand_ins") / "perftest.py"
 NAMES = ("s0", "s1", "s2")
+TREES = load_program(Path(__file__).parents[1] / "settings/stand_ins/trees.py")
 Ends = Callable[..., list[RdmaEnd]]
 
 
@@ -66,8 +78,10 @@ def fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ends:
             hosts[device] = {"nic": f"eth{number}", "address": address, **usual, **others.get(name, {})}
             folder = tmp_path / "infiniband" / device / "ports/1/hw_counters"
             folder.mkdir(parents=True)
-            for counter in ("np_cnp_sent", "rp_cnp_handled"):
-                (folder / counter).write_text("7\n")
+            counters = {"np_cnp_sent": 7, "rp_cnp_handled": 7}
+            (tmp_path / f"{device}.counters").write_text(json.dumps(counters))
+            for counter, value in counters.items():
+                (folder / counter).write_text(f"{value}\n")
             host = Host(name, name, address, 8, f"eth{number}", Path("/opt"))
             ends.append(RdmaEnd(host, LocalConnection(name), device, 3))
         (tmp_path / "fabric.json").write_text(json.dumps(hosts))
@@ -78,9 +92,16 @@ def fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ends:
 
 def test_a_fabric_that_is_as_it_should_be(fabric: Ends, tmp_path: Path) -> None:
     rows = list(rdma_class_check.check_traffic(fabric(), LosslessClasses()))
-    assert [(row.source, row.to) for row in rows] == [("s0", "s1"), ("s1", "s2"), ("s2", "s0"), ("s1, s2", "s0")]
-    assert [row.wrong for row in rows] == [()] * 4
-    assert [row.gbps for row in rows] == [90, 90, 90, 180]
+    assert [(row.source, row.to) for row in rows] == [
+        ("s0", "s1"),
+        ("s1", "s2"),
+        ("s2", "s0"),
+        ("s1, s2", "s0"),
+        ("all servers",) * 2,
+    ]
+    assert [row.wrong for row in rows] == [()] * 5
+    assert [row.gbps for row in rows] == [90, 90, 90, 180, None]
+    assert rows[-1].found == "2000 handled, 2000 sent"
     tested = f"-x 3 -p {rdma_class_check.FIRST_PORT} --tclass=106 -D 3 -F --report_gbits --output=bandwidth"
     calls = (tmp_path / "calls").read_text().splitlines()
     assert calls[:2] == [
@@ -109,6 +130,23 @@ def test_each_fault_is_named(
 ) -> None:
     rows = list(rdma_class_check.check_traffic(fabric(**fault)[:count], LosslessClasses()))
     assert {(row.source, row.to): list(row.wrong) for row in rows if row.wrong} == expected
+
+
+@pytest.mark.parametrize(("sent", "handled", "wrong", "unmeasured"), [
+    ([5, 0], [0, 5], None, ""),
+    ([5, 0], [2, 2], None, ""),  # CNPs can be lost
+    ([5, 0], [3, 3], "6: forged, or from outside the inventory", ""),
+    ([5, None], [3, 3], None, "not all NICs count np_cnp_sent and rp_cnp_handled"),
+    ([None, None], [None, None], None, "not all NICs count np_cnp_sent and rp_cnp_handled"),
+])  # fmt: skip
+def test_cnps_that_were_handled_but_not_sent_are_reported(
+    sent: list[int | None], handled: list[int | None], wrong: str | None, unmeasured: str
+) -> None:
+    named = [{"np_cnp_sent": one, "rp_cnp_handled": other} for one, other in zip(sent, handled, strict=True)]
+    risen = [{name: value for name, value in each.items() if value is not None} for each in named]
+    row = rdma_class_check.cnp_row(risen)
+    assert [each.found for each in row.wrong] == ([wrong] if wrong else [])
+    assert row.unmeasured == unmeasured
 
 
 def test_a_server_that_does_not_listen_says_why(fabric: Ends) -> None:
@@ -177,7 +215,7 @@ FOUND = [
 @pytest.mark.parametrize("lacking", range(4))
 def test_a_missing_rdma_requirement_is_named_with_doctors_hint(fabric: Ends, lacking: int) -> None:
     host = fabric()[0].host
-    assert rdma_class_check.rdma_end(host, LocalConnection(), FOUND)[2:] == ("mlx5_0", 3)
+    assert rdma_class_check.rdma_end(host, LocalConnection(), FOUND)[2:4] == ("mlx5_0", 3)
     found = [each._replace(good=number != lacking, mend="mend it") for number, each in enumerate(FOUND)]
     with pytest.raises(RoundaboutError, match=f"s0: {found[lacking].name}: ") as raised:
         rdma_class_check.rdma_end(host, LocalConnection(), found[: lacking + 1])
@@ -188,11 +226,18 @@ def test_verify_shows_a_row_a_pair_and_ends_with_1_where_any_is_wrong(
     inventory_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [Row("s0", "s1", 90.0, ()), Row("s1", "s0", 0.0, (rdma_class_check.Difference("s1 tx", "5", "0"),))]
-    leased = []
+    leased: list[str] = []
+    restored: list[RdmaEnd] = []
 
     def check(_ends: list[RdmaEnd], _lossless: LosslessClasses) -> list[Row]:
         leased.extend(path.name for path in (tmp_path / "leases").iterdir())
         return rows
+
+    def check_timers(_ends: object, rates: dict[str, float], _tos: int, owner: Owner) -> list[Row]:
+        (journal,) = (tmp_path / "journals").iterdir()
+        (entry,) = json.loads(journal.read_text())["pending"]
+        assert (entry["kind"], entry["owner"], entry["hosts"]) == ("settings", owner.name, list(rates))
+        return [Row("s1", "s2", None, (), "s1 T", unmeasured="it holds one T alone")]
 
     monkeypatch.setattr(verify, "run", lambda *_: Result({}, {"s0": {}}, 1.0))
     monkeypatch.setattr(verify, "undo_when_ended", lambda: None)
@@ -201,15 +246,22 @@ def test_verify_shows_a_row_a_pair_and_ends_with_1_where_any_is_wrong(
     monkeypatch.setattr(rack_provider, "SshConnection", lambda host, _connection: LocalConnection(host))
     monkeypatch.setattr(rack_provider, "examine_hosts", lambda inventory: dict.fromkeys(inventory.servers, FOUND))
     monkeypatch.setattr(rack_provider, "check_traffic", check)
+    monkeypatch.setattr(rack_provider, "check_timers", check_timers)
+    monkeypatch.setattr(rack_provider, "STATE", tmp_path / "state")
+    monkeypatch.setattr(rack_provider, "JOURNALS", tmp_path / "journals")
+    monkeypatch.setattr(Owner, "restore", lambda _owner, ends: restored.extend(ends))
     for as_json in (False, True):
         with pytest.raises(typer.Exit) as ended:
             verify.command(str(inventory_file), traffic=True, as_json=as_json)
         assert ended.value.exit_code == 1
     *shown, told = capsys.readouterr().out.splitlines()
-    assert [" ".join(line.split()) for line in shown[-2:]] == [
-        "s0 s1 90.0 as it should",
+    assert [" ".join(line.split()) for line in shown[-3:]] == [
+        "s0 s1 90.0 all in their classes",
         "s1 s0 0.0 s1 tx: expected 5, found 0",
+        "s1 s2 s1 T: not measured: it holds one T alone",
     ]
+    assert len(restored) == 2 * 12
+    assert not (tmp_path / "journals").exists()
     assert json.loads(told)["traffic"][1]["wrong"] == [{"what": "s1 tx", "expected": "5", "found": "0"}]
     assert {"host gpu0.example.org", "switch sonic0.example.org", "port sonic1.example.org Ethernet48"} <= {*leased}
 
@@ -217,3 +269,111 @@ def test_verify_shows_a_row_a_pair_and_ends_with_1_where_any_is_wrong(
 def test_a_lab_has_no_rdma() -> None:
     with pytest.raises(UsageError, match="found lab:mine, expected an inventory of a rack"):
         verify.command("lab:mine", traffic=True)
+
+
+# --- DCQCN's T
+
+SETTINGS = """\
+import runpy, sys
+sys.argv += ["--root", {root!r}]
+runpy.run_path({program!r}, run_name="__main__")
+"""
+Timers = Callable[..., tuple[Iterator[Row], list[Path]]]
+
+
+@pytest.fixture
+def timers(fabric: Ends, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Timers:
+    """The rows of the test of T with three servers, whose settings program runs on trees of files, and these trees."""
+    monkeypatch.setattr(dcqcn_check, "RUNS", 1)
+
+    def check(
+        line_rates: tuple[float, ...] = (50, 50, 50), **others: dict[str, Any]
+    ) -> tuple[Iterator[Row], list[Path]]:
+        roots, ends = [tmp_path / name for name in NAMES], []
+        files = [root / TREES.CC_PARAMS / "rp_time_reset" for root in roots]
+        given = {
+            name: {"applies": True, "t_file": str(file), **others.get(name, {})}
+            for name, file in zip(NAMES, files, strict=True)
+        }
+        for number, (root, end) in enumerate(zip(roots, fabric(**given), strict=True)):
+            TREES.build("connectx-5-inbox", root)
+            (root / "sys/class/net/eth2").rename(root / f"sys/class/net/eth{number}")
+            program = root / "opt/bin/settings.py"
+            program.parent.mkdir(parents=True)
+            program.write_text(SETTINGS.format(root=str(root), program=settings.__file__))
+            if not given[NAMES[number]].get("writable", True):
+                shutil.rmtree(root / TREES.CC_PARAMS)
+            ends.append(end._replace(host=replace(end.host, prefix=root / "opt")))
+        owner = Owner("verify-1", tmp_path / "state")
+        rates = dict(zip(NAMES, line_rates, strict=True))
+        return dcqcn_check.check_timers(ends, rates, 106, owner), files
+
+    return check
+
+
+def test_a_nic_that_does_not_apply_t_is_named_and_the_others_pass(timers: Timers, tmp_path: Path) -> None:
+    checked, files = timers(s1={"applies": False})
+    rows = list(checked)
+    assert [(row.source, row.to, row.what) for row in rows] == [
+        ("s0, s2", "s1", "s0 T"), ("s1, s0", "s2", "s1 T"), ("s2, s1", "s0", "s2 T")
+    ]  # fmt: skip
+    assert [bool(row.wrong) for row in rows] == [False, True, False]
+    assert rows[0].found == "with T 100 us (90 to 90); 9 with T 20000 us (9 to 9)"
+    (wrong,) = rows[1].wrong
+    assert wrong.what == "s1 T"
+    assert wrong.found.endswith(": this NIC does not apply T")
+    assert [file.read_text() for file in files] == ["300\n"] * 3
+    assert all((file.parent / "rp_byte_reset").read_text() == "32767\n" for file in files)
+    assert (tmp_path / "state/journal.jsonl").read_text() == ""
+
+
+@pytest.mark.parametrize(("rates", "fault", "reason"), [
+    ((50, 50, 50), {"writable": False}, "s0: .* dcqcn eth0 T_us: found none of .*cc_params"),
+    ((50, 50, 50), {"marked": True, "heeds": False}, "s0 handled no CNPs, so that T could not act"),
+    ((50, 50, 100), {}, "s0 needs two other servers on links of 50 Gbit/s"),
+])  # fmt: skip
+def test_a_nic_whose_t_cannot_be_tested_is_named_with_the_reason(
+    timers: Timers, rates: tuple[float, ...], fault: dict[str, Any], reason: str
+) -> None:
+    row = next(timers(rates, s0=fault)[0])
+    assert re.match(reason, row.unmeasured)
+    assert row.wrong == ()
+
+
+@pytest.mark.parametrize(("short", "long", "applies"), [
+    ([24.0, 25.1, 24.4], [2.1, 1.9, 2.0], True),
+    ([24.0, 25.1, 24.4], [24.1, 23.0, 23.5], False),  # lower on average, and within the scatter
+    ([24.0, 24.0, 24.0], [24.0, 24.0, 24.0], False),
+    ([2.1, 1.9, 2.0], [24.0, 25.1, 24.4], False),  # higher with a longer T is no reaction
+])  # fmt: skip
+def test_rates_must_differ_by_more_than_they_scatter(short: list[float], long: list[float], applies: bool) -> None:
+    assert applies_timer({100: short, 20000: long}) == applies
+
+
+def test_one_of_252_nics_without_reaction_passes() -> None:
+    """The order of runs is random: each choice of five rates of ten for the short T is as likely."""
+    rates = range(10)
+    passed = [
+        applies_timer({100: chosen, 20000: [each for each in rates if each not in chosen]})
+        for chosen in combinations(rates, dcqcn_check.RUNS)
+    ]
+    assert (sum(passed), len(passed)) == (1, 252)
+
+
+def modelled_gbps(t_us: int, seed: int) -> float:
+    """Return the rate of a sender beside another one with NVIDIA's defaults, by the packet-level model; links of 8."""
+    ours = {"T_ps": t_us * PS_PER_US, "byte_counter_bytes": 0}
+    nvidia = reaction_plan(transport_values(dcqcn("nvidia"), 8.0))
+    net = Tree(STAR, nic={"seed": seed, "pace_jitter": 0.1}, kmin_bytes=80_000, kmax_bytes=160_000, pmax=1.0)
+    _, tested = net.send("ha", "hc", 1 << 30, plan=change_plan(nvidia, **ours))
+    net.send("hb", "hc", 1 << 30, plan=nvidia)
+    net.engine.run(100 * PS_PER_MS, while_jobs=False)
+    return float(net.engine.pair_result(tested).delivered * PACKET * 8 / 1e8)
+
+
+def test_a_modelled_nic_that_applies_t_passes_and_one_that_does_not_fails() -> None:
+    short, long = ([modelled_gbps(t_us, seed) for seed in range(3)] for t_us in (100, 20000))
+    assert applies_timer({100: short, 20000: long})
+    assert min(short) > 3 * max(long)
+    same = [modelled_gbps(100, seed) for seed in range(3, 6)]
+    assert not applies_timer({100: short, 20000: same})

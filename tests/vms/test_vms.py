@@ -101,6 +101,22 @@ def test_a_difference_that_rollback_does_not_explain_is_an_error(
         stages.roll_back(rack)
 
 
+@pytest.mark.parametrize("found", ["24 Gbit/s with T 100 us: this NIC does not apply T", "0 Gbit/s", None])
+def test_soft_roce_must_not_pass_as_a_nic_that_applies_t(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, found: str | None
+) -> None:
+    rack = stages.Rack(tmp_path, guests.Machines([guests.Guest(each, tmp_path) for each in range(3)], None, "tcg"))  # type: ignore[arg-type]
+    row = {"wrong": [{"found": found}] if found else [], "unmeasured": "", "found": "less with a longer T"}
+    said = json.dumps({"traffic": [{"what": f"{guest.name} T", **row} for guest in rack.guests]})
+    monkeypatch.setattr(stages.Rack, "roundabout", lambda *_: (1, f"a notice\n{said}\n"))
+    monkeypatch.setattr(stages.Rack, "must", lambda *_: "")
+    if found and "does not apply T" in found:
+        stages.ignore_timers(rack)
+        return
+    with pytest.raises(RoundaboutError, match="the verdict on the NIC of s0"):
+        stages.ignore_timers(rack)
+
+
 OUTSIDE = "import subprocess, sys; from pathlib import Path; from tests.vms.__main__ import apart\n"
 OUTSIDE += "subprocess.run(apart(Path(sys.argv[1]), [sys.executable, '-c', sys.argv[2]]))"
 WITHIN = "import os, subprocess, time; from pathlib import Path\n"

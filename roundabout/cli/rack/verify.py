@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from roundabout.testbeds.rack.rdma_class_check import Row
 
 Traffic = Annotated[
-    bool, typer.Option("--traffic", help="Also send RDMA traffic to check its classes. This loads the rack's links.")
+    bool,
+    typer.Option(
+        "--traffic",
+        help="Also check classes and DCQCN by RDMA traffic. This loads all links, and changes DCQCN's T for a minute.",
+    ),
 ]
 
 
@@ -71,10 +75,12 @@ def _rack_provider(inventory: str) -> "RackProvider":
 
 def show_traffic(rows: "list[Row]") -> None:
     """Print a table with one row for each pair of servers, and one line for each of its differences."""
-    ridden = plain_table("from", "to", "Gbit/s", "rode")
+    ridden = plain_table("from", "to", "Gbit/s", "found")
     for row in rows:
         wrong = "\n".join(f"{each.what}: expected {each.expected}, found {each.found}" for each in row.wrong)
-        ridden.add_row(row.source, row.to, f"{row.gbps:.1f}", Text(wrong or "as it should"))
+        rate = "" if row.gbps is None else f"{row.gbps:.1f}"
+        found = f"{row.what}: not measured: {row.unmeasured}" if row.unmeasured else row.found
+        ridden.add_row(row.source, row.to, rate, Text(wrong or found))
     Screen().print(ridden)
 
 

@@ -14,7 +14,9 @@ from roundabout.runner.hosts.connections import Channel, Connection, LostHostErr
 from roundabout.runner.hosts.host_group import Host, HostGroup
 from roundabout.runner.hosts.playbooks import run_playbook, temporary_inventory
 from roundabout.runner.hosts.programs import check_call
-from roundabout.runner.machine.undo_journal import Entry, LostHostsError, apply_in_parallel
+from roundabout.runner.machine import machine_lease
+from roundabout.runner.machine.state import STATE
+from roundabout.runner.machine.undo_journal import JOURNALS, Entry, LostHostsError, apply_in_parallel, open_journal
 from roundabout.runner.session.host_settings import settings_command
 from roundabout.runner.testbed import Check, ExporterTarget, refuse_switch_features, refuse_trees
 from roundabout.runner.transports import BUILT, object_folder
@@ -24,13 +26,14 @@ from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, registry as known
 from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.rack import rack_lease
+from roundabout.testbeds.rack.dcqcn_check import Owner, check_timers
 from roundabout.testbeds.rack.examination import ADVICE, GLIBC, GPUDIRECT, WRITE, examine_hosts
 from roundabout.testbeds.rack.exporter_targets import server_target
 from roundabout.testbeds.rack.inventory import Inventory, LosslessClasses, check_topology, read_inventory, refuse_rails
 from roundabout.testbeds.rack.port_check import check_ports
 from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of
 from roundabout.testbeds.rack.rack_lease import Lease
-from roundabout.testbeds.rack.rdma_class_check import Row, check_traffic, rdma_end
+from roundabout.testbeds.rack.rdma_class_check import EMULATED, RdmaEnd, Row, check_traffic, rdma_end
 from roundabout.testbeds.rack.stub_recorder import record_rack
 from roundabout.testbeds.rack.variables import deployment, playbook_variables, trial_document
 
@@ -199,7 +202,7 @@ class RackProvider(SshTestbedProvider):
     def read_only_session(
         self, owner: str, names: Iterable[str], links: Iterable[str] = (), switches: Iterable[str] = ()
     ) -> Iterator[dict[Host, Connection]]:
-        """Take a lease and yield connections to servers `names`, for measurements that change nothing on them.
+        """Take a lease and yield connections to servers `names`, for measurements that leave nothing changed on them.
 
         The lease includes `links` and `switches`. Raises BusyError, LostHostError, and RackError if the lease is lost.
         """
@@ -216,13 +219,27 @@ class RackProvider(SshTestbedProvider):
     def check_traffic(self, owner: str) -> Iterator[Row]:
         """Send RDMA traffic between all servers, under a lease, and yield the results.
 
-        Raises BusyError, LostHostError, and NoRdmaError if a server lacks a requirement.
+        DCQCN's T is changed on one server at a time, and restored. Raises BusyError, LostHostError, and NoRdmaError if
+        a server lacks a requirement.
         """
         inventory = self._inventory
         with self.read_only_session(owner, inventory.servers, inventory.ends, inventory.switches) as hosts:
             found = examine_hosts(inventory)
-            ends = [rdma_end(host, connection, found[host.name]) for host, connection in hosts.items()]
+            options = EMULATED if inventory.all.vars.emulated else ()
+            ends = [rdma_end(host, connection, found[host.name], options) for host, connection in hosts.items()]
             yield from check_traffic(ends, inventory.all.vars.lossless)
+            yield from self._check_timers(ends, owner)
+
+    def _check_timers(self, ends: Sequence[RdmaEnd], name: str) -> Iterator[Row]:
+        inventory = self._inventory
+        owner = Owner(name, Path(inventory.common.roundabout_state))
+        rates = {host: inventory.all.vars.rates(each.link).line_rate_gbps for host, each in inventory.servers.items()}
+        entry = {"kind": "settings", "testbed": name, "owner": name, "hosts": list(rates), "where": dict(self.where)}
+        with ExitStack() as stack:
+            stack.enter_context(machine_lease.hold("machine", "verify --traffic", STATE))
+            journal = stack.enter_context(open_journal(name, self._path.resolve(), JOURNALS))
+            stack.enter_context(journal.register_undo(entry, lambda _: owner.restore(ends)))
+            yield from check_timers(ends, rates, inventory.all.vars.lossless.tos, owner)
 
     def check_held(self) -> None:
         """Raise RackError if the lease on the rack is lost or may be lost."""

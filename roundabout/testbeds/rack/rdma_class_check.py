@@ -3,7 +3,7 @@
 
 First, each server writes to the next one, and the last to the first. Such a ring uses every link of a tree in both
 directions. Then several servers write to one (an incast), so that its switch marks packets. The receiver must send
-CNPs, and the senders must react to them.
+CNPs, and the senders must handle them, but no more than all servers sent. `check_timers` tests that NICs react.
 
 Options and output are perftest's (src/perftest_parameters.c, the same from 4.4 to 26.04). `--tclass` has an effect only
 without -R (perftest_resources.c). With `--output=bandwidth` the last line of stdout is one number. Without -F, perftest
@@ -30,6 +30,10 @@ FIRST_PORT = 18515  # perftest's default port
 SENDERS = 8  # largest number of senders in the incast
 ELSEWHERE = 0.01  # tolerated share of bytes in other priorities, such as TCP and ARP; a guess
 DEVICES = "/sys/class/infiniband"
+ALL = "all servers"
+# Options for emulated machines: a timeout of 4.3 s (4.096 us * 2^20, InfiniBand's local ack timeout), because they are
+# slow, and 64 KiB under way, which a slow link carries in a fraction of that.
+EMULATED = ("-u", "20", "-s", "4096", "-t", "16")
 
 COUNTERS = r"""
 ethtool -S "$1"
@@ -65,21 +69,30 @@ class Difference(NamedTuple):
 
 
 class Row(NamedTuple):
-    """The result of one pair of servers, or of the incast. `source` lists several servers with commas."""
+    """The result of one test. `source` lists several servers with commas, and `gbps` is None without a rate.
+
+    `what` names the tested property, `expected` its requirement, and `found` the result if nothing is `wrong`.
+    `unmeasured` is the reason for a missing result.
+    """
 
     source: str
     to: str
-    gbps: float
+    gbps: float | None
     wrong: tuple[Difference, ...]
+    what: str = "ib_write_bw"
+    expected: str = "packets in their classes"
+    found: str = "all in their classes"
+    unmeasured: str = ""
 
 
 class RdmaEnd(NamedTuple):
-    """A server's RDMA endpoint: its connection, RDMA device and GID index."""
+    """A server's RDMA endpoint: its connection, RDMA device and GID index, and further options of ib_write_bw."""
 
     host: Host
     connection: Connection
     device: str
     gid_index: int
+    options: tuple[str, ...] = ()
 
     def counters(self) -> Counters:
         """Return all counters of the server's NIC, by name. Raises RoundaboutError if they cannot be read."""
@@ -88,30 +101,32 @@ class RdmaEnd(NamedTuple):
         return {name.strip(): int(value) for name, _, value in pairs if value.strip().isdigit()}
 
 
-def rdma_end(host: Host, connection: Connection, found: Sequence[Finding]) -> RdmaEnd:
+def rdma_end(host: Host, connection: Connection, found: Sequence[Finding], options: tuple[str, ...] = ()) -> RdmaEnd:
     """Return a server's endpoint from doctor's findings. Raises NoRdmaError if a requirement is missing."""
     by_name = {each.name: each for each in found}
     for each in (by_name[name] for name in (SSH, DEVICE, GID, WRITE) if name in by_name):
         if not each.good:
             raise NoRdmaError(f"{host.name}: {each.name}: {each.found}", each.mend)
-    return RdmaEnd(host, connection, by_name[DEVICE].found, int(by_name[GID].found.split()[0]))
+    return RdmaEnd(host, connection, by_name[DEVICE].found, int(by_name[GID].found.split()[0]), options)
 
 
 def check_traffic(ends: Sequence[RdmaEnd], lossless: LosslessClasses) -> Iterator[Row]:
-    """Run all tests and yield a row for each pair of the ring, then one for the incast if there are three servers.
+    """Run all tests and yield a row for each pair of the ring, for the incast of three servers or more, and for CNPs.
 
     Raises RoundaboutError if a test fails.
     """
+    before = [each.counters() for each in ends]
     for source, to in zip(ends, [*ends[1:], ends[0]], strict=True):
         yield _pair(source, to, lossless)
     if len(ends) > 2:
         yield _incast(ends[1 : 1 + SENDERS], ends[0], lossless)
+    yield cnp_row([counter_rises(*pair) for pair in zip(before, [each.counters() for each in ends], strict=True)])
 
 
 def _pair(source: RdmaEnd, to: RdmaEnd, lossless: LosslessClasses) -> Row:
     before = source.counters(), to.counters()
-    gbps, failed = _write_to_one([source], to, lossless.tos)
-    sent, received = _counter_rises(before[0], source.counters()), _counter_rises(before[1], to.counters())
+    (gbps,), failed = write_to_one([source], to, lossless.tos)
+    sent, received = counter_rises(before[0], source.counters()), counter_rises(before[1], to.counters())
     least_bytes = round(gbps * 1e9 / 8 * DURATION_S / 2)  # perftest leaves out up to half of the time
     wrong = (
         *check_priorities(source.host.name, "tx", sent, lossless.priority, least_bytes),
@@ -144,9 +159,9 @@ def _describe_others(by_priority: Sequence[int]) -> str:
 
 def _incast(sources: Sequence[RdmaEnd], to: RdmaEnd, lossless: LosslessClasses) -> Row:
     before = [each.counters() for each in (to, *sources)]
-    gbps, failed = _write_to_one(sources, to, lossless.tos)
+    gbps, failed = write_to_one(sources, to, lossless.tos)
     received, *sent = [
-        _counter_rises(*pair) for pair in zip(before, [each.counters() for each in (to, *sources)], strict=True)
+        counter_rises(*pair) for pair in zip(before, [each.counters() for each in (to, *sources)], strict=True)
     ]
     requested = [(to, received, "np_cnp_sent"), (to, received, f"tx_prio{lossless.cnp_priority}_packets")]
     requested += [(source, risen, "rp_cnp_handled") for source, risen in zip(sources, sent, strict=True)]
@@ -155,22 +170,39 @@ def _incast(sources: Sequence[RdmaEnd], to: RdmaEnd, lossless: LosslessClasses) 
         for each, risen, name in requested
         if not risen.get(name)
     ]
-    return Row(", ".join(each.host.name for each in sources), to.host.name, gbps, failed or tuple(still))
+    return Row(", ".join(each.host.name for each in sources), to.host.name, sum(gbps), failed or tuple(still))
+
+
+def cnp_row(risen: Sequence[Counters]) -> Row:
+    """Return the row that compares the CNPs that all servers handled and sent. `risen` has the increments by server.
+
+    More handled than sent ones were forged, or came from outside the inventory. CNPs can also be lost.
+    """
+    sent, handled = ([each[name] for each in risen if name in each] for name in ("np_cnp_sent", "rp_cnp_handled"))
+    found = f"{sum(handled)} handled, {sum(sent)} sent"
+    row = Row(ALL, ALL, None, (), "CNPs", "no more CNPs handled than sent", found)
+    if len(sent) < len(risen) or not handled:
+        return row._replace(unmeasured="not all NICs count np_cnp_sent and rp_cnp_handled")
+    if sum(handled) <= sum(sent):
+        return row
+    wrong = f"{sum(handled)}: forged, or from outside the inventory"
+    return row._replace(wrong=(Difference("rp_cnp_handled", f"{sum(sent)} at most, which these servers sent", wrong),))
 
 
 def _format_rise(risen: Counters, name: str) -> str:
     return str(risen[name]) if name in risen else "no such counter"
 
 
-def _counter_rises(before: Counters, after: Counters) -> Counters:
+def counter_rises(before: Counters, after: Counters) -> Counters:
+    """Return the increments of counters, by name."""
     return {name: value - before.get(name, 0) for name, value in after.items()}
 
 
 # --- ib_write_bw
 
 
-def _write_to_one(sources: Sequence[RdmaEnd], to: RdmaEnd, tos: int) -> tuple[float, tuple[Difference, ...]]:
-    """Let all sources write to one server at once; return their total rate, Gbit/s, and the failures."""
+def write_to_one(sources: Sequence[RdmaEnd], to: RdmaEnd, tos: int) -> tuple[list[float], tuple[Difference, ...]]:
+    """Let all sources write to one server at once; return the rate of each, Gbit/s, and the failures."""
     ports = range(FIRST_PORT, FIRST_PORT + len(sources))
     with ExitStack() as stack:
         for port in ports:
@@ -187,7 +219,7 @@ def _write_to_one(sources: Sequence[RdmaEnd], to: RdmaEnd, tos: int) -> tuple[fl
         for each, gbps in reported
         if gbps is None
     ]
-    return sum(gbps or 0 for _, gbps in reported), tuple(failed)
+    return [gbps or 0.0 for _, gbps in reported], tuple(failed)
 
 
 def _gbps(client: Program) -> float | None:
@@ -200,7 +232,7 @@ def perftest_command(of: RdmaEnd, port: int, tos: int) -> list[str]:
     """Return the command of ib_write_bw for an endpoint. For a client, append the server's address."""
     where = ["-d", of.device, "-x", str(of.gid_index), "-p", str(port), f"--tclass={tos}"]
     start = ["sh", "-c", WRITE_BW, "sh", of.host.address]
-    return [*start, *where, "-D", str(DURATION_S), "-F", "--report_gbits", "--output=bandwidth"]
+    return [*start, *where, "-D", str(DURATION_S), "-F", "--report_gbits", "--output=bandwidth", *of.options]
 
 
 @contextmanager
