@@ -29,9 +29,10 @@ def command(
         return
     show_exceptions(result.reports)
     count = sum(bool(report.get("changed")) for report in result.reports.values())
-    switches = len(result.changed) - len(result.reports)
-    also = f"; {switches} switches are rolled back" if switches else ""
-    typer.echo(f"{count} of {len(result.reports)} hosts had settings of {owner} to bring back; all were read back{also}")
+    switches = ", and no switch failed" if len(result.changed) > len(result.reports) else ""
+    typer.echo(
+        f"{count} of {len(result.reports)} hosts had settings of {owner} to bring back; all were read back{switches}"
+    )
 
 
 def show_exceptions(reports: playbooks.Reports) -> None:

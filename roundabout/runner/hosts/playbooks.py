@@ -29,8 +29,8 @@ Reports = dict[str, dict[str, Any]]  # by host
 class ProvisionError(RoundaboutError):
     """Error for a failed playbook.
 
-    `reports` has the reports of hosts, and `failures` the reason for each server or switch that is not done. It is empty
-    if Ansible itself failed.
+    `reports` has the reports of hosts, and `failures` the reason for each server or switch that is not done. It is
+    empty if Ansible itself failed.
     """
 
     def __init__(

@@ -38,8 +38,8 @@ from roundabout.testbeds.rack.stub_recorder import record_rack
 from roundabout.testbeds.rack.variables import deployment, playbook_variables, trial_document
 
 REBOOT_S, RETRY_S = 600, 5
-# Optional requirements: of eBPF transports, of `verify --traffic`, of jobs by RDMA and their captures, of GPUDirect, which
-# no trainer uses yet, and of performance.
+# Optional requirements: of eBPF transports, of `verify --traffic`, of jobs by RDMA and their captures, of GPUDirect,
+# which no trainer uses yet, and of performance.
 EXTRA = ("BTF", WRITE, GLIBC, "RDMA capture", GPUDIRECT, *ADVICE)
 
 
