@@ -3,7 +3,7 @@
 
 First, each server writes to the next one, and the last to the first. Such a ring uses every link of a tree in both
 directions. Then several servers write to one (an incast), so that its switch marks packets. The receiver must send
-CNPs, and the senders must handle them, but no more than all servers sent. `check_timers` tests that NICs react.
+CNPs, and the senders must handle them, but no more than all servers sent. The module dcqcn_check tests that NICs react.
 
 Options and output are perftest's (src/perftest_parameters.c, the same from 4.4 to 26.04). `--tclass` has an effect only
 without -R (perftest_resources.c). With `--output=bandwidth` the last line of stdout is one number. Without -F, perftest
