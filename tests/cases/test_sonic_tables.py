@@ -14,8 +14,9 @@ pytestmark = pytest.mark.unit
 
 CASES = Path(__file__).parent
 SONIC = CASES.parents[1] / "ansible/roles/switches/templates/sonic"
-PLAN = Environment(autoescape=False).from_string((SONIC / "plan.j2").read_text()).render()
 PORTS = ("Ethernet0", "Ethernet4", "Ethernet8")
+FACTS = {"mtu_bytes": 1500, "ports": [{"port": port, "speed_gbps": 100} for port in PORTS]}
+PLAN = Environment(autoescape=False).from_string((SONIC / "plan.j2").read_text()).render(switches_facts=FACTS)
 
 
 def plan(folder: Path, found: dict[str, Any]) -> tuple[str, list[str]]:
@@ -36,8 +37,6 @@ def case(name: str) -> dict[str, Any]:
 
 
 REFUSED = {
-    "sonic-ports-in-one-key": "QUEUE|Ethernet0,Ethernet4,Ethernet8|3: found an entry for Ethernet0|3 and others, "
-    "expected one for Ethernet0|3 alone: split it",
     "sonic-port-without-speed": "PORT|Ethernet0: found no speed, expected one in Mbit/s, "
     "from which the headroom follows",
     "sonic-multi-asic-host": "DEVICE_METADATA|localhost: found asic_name asic0, expected a switch of one ASIC, "
@@ -69,11 +68,14 @@ SEVERAL = [
 
 
 @pytest.mark.parametrize(("table", "entry", "mine"), SEVERAL)
-def test_an_entry_that_includes_others_is_refused(table: str, entry: str, mine: str, tmp_path: Path) -> None:
-    refusal, _ = plan(tmp_path, sound() | {table: {entry: {}}})
-    assert refusal == (
-        f"failed: {table}|{entry}: found an entry for {mine} and others, expected one for {mine} alone: split it"
-    )
+def test_an_entry_that_includes_others_is_split_and_joined_again(
+    table: str, entry: str, mine: str, tmp_path: Path
+) -> None:
+    refusal, _ = plan(tmp_path, sound() | {table: {entry: {"profile": "theirs"}}})
+    assert refusal == ""
+    assert f"DEL '{table}|{entry}'" in (tmp_path / "prepare.sh").read_text()
+    assert mine in json.loads((tmp_path / "change.json").read_text())[table]
+    assert f"HSET '{table}|{entry}' profile theirs" in (tmp_path / "undo.sh").read_text()
 
 
 @pytest.mark.parametrize("entry", ["Ethernet4|3", "Ethernet8,Ethernet12|3-4", "Ethernet0,Ethernet4|0-2"])

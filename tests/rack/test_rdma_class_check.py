@@ -301,6 +301,8 @@ def timers(fabric: Ends, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tim
             program = root / "opt/bin/settings.py"
             program.parent.mkdir(parents=True)
             program.write_text(SETTINGS.format(root=str(root), program=settings.__file__))
+            if not given[NAMES[number]].get("provisioned", True):
+                program.unlink()
             if not given[NAMES[number]].get("writable", True):
                 shutil.rmtree(root / TREES.CC_PARAMS)
             ends.append(end._replace(host=replace(end.host, prefix=root / "opt")))
@@ -329,7 +331,8 @@ def test_a_nic_that_does_not_apply_t_is_named_and_the_others_pass(timers: Timers
 
 @pytest.mark.parametrize(("rates", "fault", "reason"), [
     ((50, 50, 50), {"writable": False}, "s0: .* dcqcn eth0 T_us: found none of .*cc_params"),
-    ((50, 50, 50), {"marked": True, "heeds": False}, "s0 handled no CNPs, so that T could not act"),
+    ((50, 50, 50), {"provisioned": False}, "s0: .*settings.py': .*No such file"),
+    ((50, 50, 50), {"heeds": False}, "s0 handled no CNPs, so that T could not act"),
     ((50, 50, 100), {}, "s0 needs two other servers on links of 50 Gbit/s"),
 ])  # fmt: skip
 def test_a_nic_whose_t_cannot_be_tested_is_named_with_the_reason(

@@ -219,11 +219,14 @@ class RackProvider(SshTestbedProvider):
     def check_traffic(self, owner: str) -> Iterator[Row]:
         """Send RDMA traffic between all servers, under a lease, and yield the results.
 
-        DCQCN's T is changed on one server at a time, and restored. Raises BusyError, LostHostError, and NoRdmaError if
-        a server lacks a requirement.
+        DCQCN's T is changed on one server at a time, and restored. This machine's lease is held, because only its
+        holder writes undo journals. Raises BusyError, LostHostError, and NoRdmaError if a server lacks a requirement.
         """
         inventory = self._inventory
-        with self.read_only_session(owner, inventory.servers, inventory.ends, inventory.switches) as hosts:
+        with (
+            machine_lease.hold("machine", "verify --traffic", STATE),
+            self.read_only_session(owner, inventory.servers, inventory.ends, inventory.switches) as hosts,
+        ):
             found = examine_hosts(inventory)
             options = EMULATED if inventory.all.vars.emulated else ()
             ends = [rdma_end(host, connection, found[host.name], options) for host, connection in hosts.items()]
@@ -235,10 +238,10 @@ class RackProvider(SshTestbedProvider):
         owner = Owner(name, Path(inventory.common.roundabout_state))
         rates = {host: inventory.all.vars.rates(each.link).line_rate_gbps for host, each in inventory.servers.items()}
         entry = {"kind": "settings", "testbed": name, "owner": name, "hosts": list(rates), "where": dict(self.where)}
-        with ExitStack() as stack:
-            stack.enter_context(machine_lease.hold("machine", "verify --traffic", STATE))
-            journal = stack.enter_context(open_journal(name, self._path.resolve(), JOURNALS))
-            stack.enter_context(journal.register_undo(entry, lambda _: owner.restore(ends)))
+        with (
+            open_journal(name, self._path.resolve(), JOURNALS) as journal,
+            journal.register_undo(entry, lambda _: owner.restore(ends)),
+        ):
             yield from check_timers(ends, rates, inventory.all.vars.lossless.tos, owner)
 
     def check_held(self) -> None:

@@ -98,6 +98,7 @@ CALLS = (
     "nmcli -g 802-3-ethernet.mtu connection show {connection}",
     "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader",
     "mlnx_qos -i {nic} -a",
+    "tcpdump -D",
     "dcb app help",
     "dcb ets show dev {nic} prio-tc",
     *(f"dcb -j {subject} show dev {{nic}}" for subject in ("app", "dcbx", "ets", "pfc", "buffer")),
