@@ -4,6 +4,8 @@
 
     settings.py read                 read the settings of a document on stdin and compare them; null: do not compare
     settings.py apply   --owner O    apply a document on stdin
+    settings.py apply   --owner O --undo-after S   the same, and restore after S seconds unless it is confirmed
+    settings.py confirm --owner O    confirm that change, over a new connection
     settings.py restore --owner O    restore the values that O found
     settings.py journal              show the settings that are not restored yet, by owner
     settings.py drifted              show the settings that differ from their last owner's value
@@ -20,7 +22,8 @@ The exit status is 0 even with differences; the caller decides. After an error i
 
 The found values are written to the journal on disk before the first write, including those of settings that the write
 changes as a side effect. `restore` writes them back and reads them again. A setting that was not restored is in
-`failed` and stays in the journal.
+`failed` and stays in the journal. If `apply` fails, it restores at once what it wrote, the newest first. Before any
+write it refuses to interrupt a link that is in use (settings_guard.py).
 
 Several owners may set one setting. If an older owner restores first, the host keeps the newer owner's value, and the
 newer owner will restore the value that the older owner found. A value that another program changed is restored, too,
@@ -47,8 +50,10 @@ if not __package__:  # run as a program, on a host: the parts lie beside it, and
         sys.modules[name].__path__ = [os.path.dirname(os.path.realpath(__file__))]
 
 from roundabout.settings import settings_linux, settings_nic, settings_qos
+from roundabout.settings.settings_guard import refuse_links_in_use
 from roundabout.settings.settings_host import AbsentError, Host, Kind, SettingsError, Value
 from roundabout.settings.settings_journal import JOURNAL, Entry, Journal, Key, owners_by_setting, remove_owner
+from roundabout.settings.settings_undo import can_undo, cancel_undo, confirm_change, is_undo_pending, start_undo
 
 KINDS: Dict[str, Kind] = {**settings_linux.KINDS, **settings_qos.KINDS, **settings_nic.KINDS}
 WITHOUT_TARGET = ("sysctl", "cpu")
@@ -138,39 +143,98 @@ def read(host: Host, document: Any) -> Dict[str, Any]:
     return {"found": nest(found), "differs": differences(wanted, found)}
 
 
-def apply(host: Host, document: Any, owner: str) -> Dict[str, Any]:
+def apply(host: Host, document: Any, owner: str, undo_after_s: Optional[int] = None) -> Dict[str, Any]:
     """Journal the current values for `owner`, write the settings that differ, and read them back. Return the answer.
+
+    With `undo_after_s` a change is undone after that many seconds unless `confirm` is called. The answer's
+    `undo_after_s` is null if nothing waits for that, or if the host has no systemd. After a failed write or reading,
+    what was written is restored. Raises SettingsError.
 
     If other settings depend on NV config in the document that is not active yet, only the NV config is written. Then
     raises SettingsError, which says what to do before applying the document again.
     """
     wanted = {key: value for key, value in flatten(document).items() if value is not None}
     try:
-        return _apply(host, wanted, owner)
+        return _apply(host, wanted, owner, undo_after_s if can_undo(host) else None)
     except settings_nic.InertError as inert:
         if wanted.get(inert.cure) != inert.obeying:
             raise
-        _apply(host, {key: value for key, value in wanted.items() if key[0] == "nv"}, owner)
+        _apply(host, {key: value for key, value in wanted.items() if key[0] == "nv"}, owner, None)
         done = (
             f"step 1 of 2 is done, NV config is written and nothing else: {_label(inert.cure)} must be in force first"
         )
         raise SettingsError(done, f"{inert.reset}; then the same again, which is step 2") from inert
 
 
-def _apply(host: Host, wanted: Dict[Key, Value], owner: str) -> Dict[str, Any]:
+def _apply(host: Host, wanted: Dict[Key, Value], owner: str, undo_after_s: Optional[int]) -> Dict[str, Any]:
     with Journal(host.state) as journal:
         found = read_all(host, wanted)
         changes = [key for key, value in wanted.items() if not _equal(key, value, found[key])]
-        if changes:
-            dragged = _side_effects(host, changes)
-            touched = {**found, **read_all(host, dragged)}
-            writes = {key: value for key, value in wanted.items() if key in changes or key in dragged}
-            boot = host.boot_id()
-            journal.append([_entry(key, owner, boot, touched[key], writes.get(key)) for key in [*changes, *dragged]])
-            write_all(host, writes)
-        now = read_all(host, wanted)
+        refuse_links_in_use(host, changes)
+        if undo_after_s and (changes or is_undo_pending(host, owner)):
+            start_undo(host, owner, undo_after_s, _restore_command(host, owner))
+        else:
+            undo_after_s = None
+        entries = _journal_entries(host, wanted, found, changes, owner)
+        now = _write_or_undo(host, journal, entries, wanted, owner) if entries else found
     changed = [_label(key) for key in changes if not _equal(key, now[key], found[key])]
-    return {"found": nest(found), "applied": nest(now), "changed": changed, "differs": differences(wanted, now)}
+    answer = {"found": nest(found), "applied": nest(now), "changed": changed, "differs": differences(wanted, now)}
+    return {**answer, "undo_after_s": undo_after_s}
+
+
+def _restore_command(host: Host, owner: str) -> List[str]:
+    """Return the command that restores the settings of `owner`, for a service of systemd."""
+    program = [sys.executable, "-IS", os.path.realpath(__file__), "restore", "--owner", owner]
+    return [*program, "--state", str(host.state), "--root", str(host.root), "--link-timeout", str(host.link_timeout_s)]
+
+
+def _journal_entries(
+    host: Host, wanted: Dict[Key, Value], found: Dict[Key, Value], changes: List[Key], owner: str
+) -> Dict[Key, Entry]:
+    """Return the journal's entries of `changes`, and of other settings that writing them may change."""
+    dragged = _side_effects(host, changes)
+    touched = {**found, **read_all(host, dragged)}
+    boot = host.boot_id()
+    return {key: _entry(key, owner, boot, touched[key], wanted.get(key)) for key in [*changes, *dragged]}
+
+
+def _write_or_undo(
+    host: Host, journal: Journal, entries: Dict[Key, Entry], wanted: Dict[Key, Value], owner: str
+) -> Dict[Key, Value]:
+    """Journal and write the settings of `entries`. Return all values of `wanted` afterwards.
+
+    After a failure restore what was written. Then raises SettingsError.
+    """
+    is_first = not any(entry["owner"] == owner for entry in _outstanding(journal))
+    journal.append(list(entries.values()))
+    try:
+        write_all(host, {key: entry["wrote"] for key, entry in entries.items() if entry["wrote"] is not None})
+        return read_all(host, wanted)
+    except (SettingsError, OSError, ValueError) as error:
+        failed = _undo(host, journal, entries, is_first)
+        if not failed and is_undo_pending(host, owner):
+            cancel_undo(host, owner)
+        lost = f"NOT restored are {_describe_failures(failed)}" if failed else "what was written is restored"
+        raise SettingsError(f"{error}; {lost}", getattr(error, "hint", "")) from error
+
+
+def _undo(host: Host, journal: Journal, entries: Dict[Key, Entry], is_first: bool) -> List[Dict[str, Any]]:
+    """Restore what one `apply` wrote, the newest first, and journal that. Return the failures.
+
+    `is_first` is True if the owner had nothing to restore before, so that it has nothing afterwards.
+    """
+    report = _restore_entries(host, entries)
+    if is_first and not report["failed"]:
+        journal.append([{"entry": "restored", "owner": entry["owner"]} for entry in list(entries.values())[:1]])
+        if not _outstanding(journal):
+            journal.empty()
+    elif not report["failed"]:
+        journal.append([dict(entry, wrote=entry["found"]) for entry in entries.values() if entry["wrote"] is not None])
+    return report["failed"]
+
+
+def _outstanding(journal: Journal) -> List[Entry]:
+    return [entry for stack in owners_by_setting(journal.entries()).values() for entry in stack]
 
 
 def _side_effects(host: Host, changes: List[Key]) -> List[Key]:
@@ -194,27 +258,34 @@ def restore(host: Host, owner: str) -> Dict[str, Any]:
 
     After a failure the remaining settings are restored, too, and the journal keeps its entries.
     """
-    report: Dict[str, List[Any]] = {"restored": [], "overridden": [], "skipped": [], "failed": []}
     with Journal(host.state) as journal:
         stacks = owners_by_setting(journal.entries())
         mine = {key: stack for key, stack in stacks.items() if any(entry["owner"] == owner for entry in stack)}
-        held: Dict[Key, Entry] = {}
-        for key, stack in mine.items():
-            reason = _why_skip(host, stack[-1], owner)
-            if reason:
-                report["skipped"].append({"setting": _label(key), "reason": reason})
-            else:
-                held[key] = stack[-1]
-        strange = {key: reason for key, reason in ((key, _why_unknown(key)) for key in held) if reason}
-        for key, reason in strange.items():
-            report["failed"].append({"setting": _label(key), "found": held.pop(key)["found"], "reason": reason})
-        for (kind, target), names in reversed(list(_grouped(held).items())):
-            _restore_target(host, {(kind, target, name): held[kind, target, name] for name in names}, report)
+        reasons = {key: _why_skip(host, stack[-1], owner) for key, stack in mine.items()}
+        report = _restore_entries(host, {key: stack[-1] for key, stack in mine.items() if not reasons[key]})
+        skipped = [{"setting": _label(key), "reason": reason} for key, reason in reasons.items() if reason]
+        report["skipped"] = skipped + report["skipped"]
         if mine and not report["failed"]:
             journal.append([{"entry": "restored", "owner": owner}])
             if all(remove_owner(stack, owner) == [] for stack in stacks.values()):
                 journal.empty()
     return report
+
+
+def _restore_entries(host: Host, entries: Dict[Key, Entry]) -> Dict[str, List[Any]]:
+    """Restore the found values of these entries, the newest first. Return what became of each."""
+    report: Dict[str, List[Any]] = {"restored": [], "overridden": [], "skipped": [], "failed": []}
+    strange = {key: reason for key, reason in ((key, _why_unknown(key)) for key in entries) if reason}
+    for key, reason in strange.items():
+        report["failed"].append({"setting": _label(key), "found": entries[key]["found"], "reason": reason})
+    known = [key for key in entries if key not in strange]
+    for (kind, target), names in reversed(list(_grouped(known).items())):
+        _restore_target(host, {(kind, target, name): entries[kind, target, name] for name in names}, report)
+    return report
+
+
+def _describe_failures(failed: List[Dict[str, Any]]) -> str:
+    return "; ".join(f"{each['setting']} to {each['found']}: {each['reason']}" for each in failed)
 
 
 def _why_skip(host: Host, holder: Entry, owner: str) -> str:
@@ -294,6 +365,13 @@ def _act_on_each(keys: List[Key], act: Callable[[List[Key]], None]) -> Dict[Key,
     return {}
 
 
+def confirm(host: Host, owner: str) -> Dict[str, Any]:
+    """Confirm the change of `owner`, so that it is not undone. Raises SettingsError if it was undone already."""
+    with Journal(host.state):
+        confirm_change(host, owner)
+    return {"confirmed": owner}
+
+
 def show_journal(host: Host) -> Dict[str, Any]:
     """Return the settings that are not restored yet, by owner."""
     with Journal(host.state) as journal:
@@ -332,12 +410,17 @@ def _document_from_stdin() -> Any:
 
 def _arguments(arguments: Optional[List[str]]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Read, apply, journal and restore what experiments set.")
-    parser.add_argument("command", choices=["read", "apply", "restore", "journal", "drifted"])
+    parser.add_argument("command", choices=["read", "apply", "confirm", "restore", "journal", "drifted"])
     parser.add_argument("--owner", help="who applies or restores: a run, or provisioning")
     parser.add_argument("--state", type=Path, default=Path("/var/lib/roundabout"), help="folder of the journal")
     parser.add_argument("--root", type=Path, default=Path("/"), help="stands for / (for tests)")
+    parser.add_argument("--undo-after", type=int, metavar="S", help="undo a change after S seconds unless confirmed")
+    parser.add_argument(
+        "--link-timeout", type=float, metavar="S", default=15, help="seconds to wait for a link to come up again"
+    )
+    parser.add_argument("--shared-nic", action="store_true", help="also change a link that carries SSH or files")
     parsed = parser.parse_args(arguments)
-    if parsed.command in ("apply", "restore") and not parsed.owner:
+    if parsed.command in ("apply", "confirm", "restore") and not parsed.owner:
         parser.error(f"{parsed.command} needs --owner")
     return parsed
 
@@ -350,10 +433,11 @@ def _complain(message: str, hint: str) -> int:
 def main(arguments: Optional[List[str]] = None) -> int:
     """Run one command and return its exit status."""
     options = _arguments(arguments)
-    host = Host(options.root, options.state)
+    host = Host(options.root, options.state, options.link_timeout, options.shared_nic)
     commands: Dict[str, Callable[[], Dict[str, Any]]] = {
         "read": lambda: read(host, _document_from_stdin()),
-        "apply": lambda: apply(host, _document_from_stdin(), options.owner),
+        "apply": lambda: apply(host, _document_from_stdin(), options.owner, options.undo_after),
+        "confirm": lambda: confirm(host, options.owner),
         "restore": lambda: restore(host, options.owner),
         "journal": lambda: show_journal(host),
         "drifted": lambda: drifted(host),
@@ -366,7 +450,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         return _complain(f"{error.filename or host.state}: {error.strerror}", "")
     print(json.dumps(answer))
     if answer.get("failed"):
-        lost = "; ".join(f"{each['setting']} to {each['found']}: {each['reason']}" for each in answer["failed"])
+        lost = _describe_failures(answer["failed"])
         return _complain(f"could not restore {lost}", "mend this and restore again: the journal is kept")
     return 0
 

@@ -33,10 +33,16 @@ class AbsentError(SettingsError):
 
 
 class Host(NamedTuple):
-    """The host's file system: `root` replaces / in tests, and `state` is the journal's folder."""
+    """The host's file system, and what the caller permits.
+
+    `root` replaces / in tests, and `state` is the journal's folder. `link_timeout_s` limits the wait for a link to come
+    up again. `shared_nic` permits changes of a link that carries SSH, the default route or file systems, too.
+    """
 
     root: Path
     state: Path
+    link_timeout_s: float = 15  # a guess; long optics and link training take more
+    shared_nic: bool = False
 
     def boot_id(self) -> str:
         """Return the kernel's id of the current boot."""

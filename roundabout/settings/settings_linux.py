@@ -59,7 +59,6 @@ ROUTE_RULES = {"congctl": text(), "rto_min_ms": either(text(), whole(1, 2**31 - 
 # without metrics, Linux would reuse any known one of the same id and protocol with its metrics (fib_find_info_nh).
 PASSING_PROTOCOL = "254"
 UNKNOWN = "unknown"  # speed that is reported for a link that is down
-LINK_UP_TIMEOUT_S = 15  # time limit of a link to come up again; a guess
 LOOK_S = 0.1  # interval of checks of a link, in which the kernel notices that it went down; a guess
 IPV4_PREFIX = re.compile(r"([0-9]{1,3}\.){3}[0-9]{1,3}(/[0-9]{1,2})?( table [0-9]{1,10})?")
 # Words in the output of `ip route` that its input does not accept.
@@ -257,7 +256,7 @@ def _write_speed(host: Host, target: str, values: Mapping[str, Value]) -> None:
 
 
 def _await_speed(host: Host, target: str) -> None:
-    give_up = time.monotonic() + LINK_UP_TIMEOUT_S
+    give_up = time.monotonic() + host.link_timeout_s
     while not _is_up(host, target) and time.monotonic() < give_up:
         time.sleep(LOOK_S)
 
@@ -374,6 +373,33 @@ def _devices_behind(host: Host, next_hop: str) -> Set[str]:
     (hop,) = json.loads(_query(host, "ip", "-j", "nexthop", "show", "id", next_hop))
     members = (_devices_behind(host, str(each["id"])) for each in hop.get("group", ()))
     return {hop["dev"]} if "dev" in hop else {device for devices in members for device in devices}
+
+
+def default_devices(host: Host) -> Set[str]:
+    """Return the interfaces of the IPv4 default route that is active, which is the one with the lowest metric."""
+    shown = _query(host, "ip", "-4", "-o", "route", "show", "exact", "default").splitlines()
+    routes = [words for words in map(str.split, shown) if "dead" not in words]  # the kernel does not use dead ones
+    lowest = min(map(_route_metric, routes), default=0)
+    return {device for words in routes if _route_metric(words) == lowest for device in _devices(host, words)}
+
+
+def _route_metric(words: List[str]) -> int:
+    return int(words[words.index("metric") + 1]) if "metric" in words else 0
+
+
+def devices_to(host: Host, address: str, own_address: str = "") -> Set[str]:
+    """Return the interfaces by which packets to an address leave; none if it has no route.
+
+    Packets of a connection have the source address `own_address`, on which the route may depend.
+    """
+    address, _, interface = address.partition("%")
+    if interface:  # IPv6's link-local addresses name their own
+        return {interface}
+    try:
+        shown = host.run("ip", "-o", "route", "get", address, *(["from", own_address] if own_address else []))
+    except ToolError:
+        return set()
+    return _devices(host, shown.split())
 
 
 def read_route(host: Host, target: str, names: Iterable[str]) -> Values:

@@ -22,6 +22,7 @@ ASKED_FOR = ("git", "make", "sudo")  # by README
 OPTIONAL = {
     "modprobe": "servers have it; a lab needs no module",
     "systemctl": "as long as nothing but systemd starts daemons",
+    "systemd-run": "of systemd, which is looked for before",
     "chronyc": "where a host's clock is kept by chrony",
     "pmc": "where a host's clock is kept by PTP",
     "mlnx_qos": "hosts with NVIDIA's driver",

@@ -24,6 +24,7 @@ FILES = {
     "proc/sys/net/ipv4/tcp_ecn": "2",
     "proc/sys/net/ipv4/tcp_rmem": "4096\t131072\t6291456",
     "link-eth0": '{"mtu": 1500, "gso_max_size": 65536}',
+    "routes": "[]",
     "transport-dcqcn": '{"T_us": 125.0, "F": 1.0, "g": 0.0625}',
 }
 

@@ -93,6 +93,7 @@ def test_each_write_of_apply_fails_in_turn(
     for at in range(1, len(writes) + 1):
         with Faults(tools, at, way).active(), pytest.raises((OSError, SettingsError)):
             settings.apply(host, document, "run")
+        assert trees.snapshot(host.root) == before, f"write {at}: {writes[at - 1]}"
         assert settings.restore(host, "run")["failed"] == []
         assert trees.snapshot(host.root) == before, f"write {at}: {writes[at - 1]}"
         assert settings.show_journal(host)["outstanding"] == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stand-ins for ip, transport, ethtool, mlnx_qos, dcb, mlxconfig and show_gids; they keep their state below a root.
+"""Stand-ins for tools that settings.py calls, from ip to systemd-run; they keep their state below a root.
 
 Constructed, not recorded: calls and paths from the project's notes on RoCE, output from the sources of mlnx-tools and
 iproute2 and NVIDIA's manual of mlxconfig; what the driver does with it from mlx5's en_dcbnl.c and port_buffer.c (a link
@@ -11,6 +11,7 @@ what sizes firmware fits buffers is made up. mlnx_qos behaves as the revision of
 import json
 import sys
 from collections.abc import Iterable
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -60,11 +61,53 @@ def link(root: Path, words: list[str]) -> str:
 
 def route(root: Path, words: list[str]) -> str:
     state = State(root, "routes")
+    if words[1] == "get":
+        return f"{words[2]} {route_to(state.values, words[2])} uid 0 \\    cache \n"
     if words[1] == "show":
         return "".join(f"{line} linkdown \n" for line in state.values if line.split()[0] == after(words, "exact"))
     if "congctl" in words and after(words, "congctl") == "nothing":
         raise RefusedError("RTNETLINK answers: Invalid argument")
     state.values = [line for line in state.values if line.split()[0] != words[2]] + [" ".join(words[2:])]
+    return state.save()
+
+
+def route_to(lines: list[str], address: str) -> str:
+    """The next hop and device of the best route."""
+    networks = {line: ip_network(line.split()[0].replace("default", "0.0.0.0/0")) for line in lines}
+    fitting = [line for line, network in networks.items() if ip_address(address) in network]
+    if not fitting:
+        raise RefusedError("RTNETLINK answers: Network is unreachable")
+    metric = {line: int(after(line.split(), "metric")) if " metric " in line else 0 for line in fitting}
+    return min(fitting, key=lambda line: (-networks[line].prefixlen, metric[line])).partition(" ")[2]
+
+
+# --- rdma, and systemd
+
+
+def rdma(root: Path, words: list[str]) -> str:
+    """Text of rdma-link and rdma-resource as iproute2 6.1 prints it (rdma/link.c, res-qp.c, res.c)."""
+    return (root / f"rdma-{words[0]}").read_text()
+
+
+def systemd_run(root: Path, words: list[str]) -> str:
+    state = State(root, "systemd")
+    unit = next(word for word in words if word.startswith("--unit=")).partition("=")[2]
+    if f"{unit}.timer" in state.values:
+        raise RefusedError(f"Failed to start transient timer unit: Unit {unit}.timer was already loaded")
+    state.values[f"{unit}.timer"] = {"after": words[2], "command": words[4:]}
+    return state.save()
+
+
+def systemctl(root: Path, words: list[str]) -> str:
+    state = State(root, "systemd")
+    loaded = [word for word in words if word in state.values]
+    if words[0] == "list-units":
+        return "".join(f"{unit} loaded active waiting Roundabout\n" for unit in loaded)
+    if words[0] == "show":
+        return "waiting\n" if loaded else "dead\n"
+    if words[1:] != loaded:
+        raise RefusedError(f"Failed to stop {words[1]}: Unit {words[1]} not loaded.")
+    state.values = {unit: each for unit, each in state.values.items() if unit not in loaded}
     return state.save()
 
 
@@ -386,7 +429,7 @@ def python3(root: Path, words: list[str]) -> str:
 
 
 TOOLS = {each.__name__: each for each in (ip, transport, ethtool, mlnx_qos, dcb, mlxconfig, show_gids, python3)}
-TOOLS["mstconfig"] = mlxconfig
+TOOLS.update({"mstconfig": mlxconfig, "rdma": rdma, "systemd-run": systemd_run, "systemctl": systemctl})
 
 
 def main() -> None:
