@@ -12,7 +12,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
 module: host_settings
-short_description: Apply, compare or restore settings through the host's settings.py
+short_description: Apply, confirm, compare or restore settings through the host's settings.py
 description:
   - The host's settings.py is the one owner of settings; this module only calls it. In check mode it compares.
 options:
@@ -36,10 +36,22 @@ options:
     description: What to apply, as settings.py takes it.
     type: dict
   state:
-    description: Whether to apply the document, or to bring back what the owner found.
+    description: Whether to apply the document, to confirm that, or to bring back what the owner found.
     type: str
-    choices: [applied, restored]
+    choices: [applied, confirmed, restored]
     default: applied
+  undo_after_s:
+    description: Seconds after which a change is undone unless it is confirmed over a new connection; 0 for never.
+    type: int
+    default: 0
+  link_timeout_s:
+    description: Seconds to wait for a link to come up again.
+    type: int
+    default: 15
+  shared_nic:
+    description: Whether to change a link that carries SSH, the default route or a network file system, too.
+    type: bool
+    default: false
 author:
   - The Roundabout authors
 """
@@ -58,6 +70,10 @@ differs:
   description: Settings that are not what the document says.
   type: list
   returned: when state is applied
+undo_after_s:
+  description: Seconds after which the change is undone unless it is confirmed; null if nothing is to be confirmed.
+  type: int
+  returned: when state is applied
 not_restored:
   description: Settings that could not be restored, with what was found before.
   type: list
@@ -74,13 +90,18 @@ def main() -> None:
             "root": {"type": "path", "default": "/"},
             "owner": {"type": "str", "required": True},
             "document": {"type": "dict"},
-            "state": {"type": "str", "choices": ["applied", "restored"], "default": "applied"},
+            "state": {"type": "str", "choices": ["applied", "confirmed", "restored"], "default": "applied"},
+            "undo_after_s": {"type": "int", "default": 0},
+            "link_timeout_s": {"type": "int", "default": 15},
+            "shared_nic": {"type": "bool", "default": False},
         },
         required_if=[("state", "applied", ["document"])],
         supports_check_mode=True,
     )
     if module.params["state"] == "restored":
         restore(module)
+    if module.params["state"] == "confirmed":
+        module.exit_json(changed=False, **must(module, "confirm"))
     apply(module)
 
 
@@ -107,9 +128,12 @@ def apply(module: AnsibleModule) -> None:
     if module.check_mode and not os.path.exists(program(module)):
         document = module.params["document"]
         module.exit_json(changed=True, differs=[], diff=diff({}, document), msg="settings.py is not on this host yet")
-    answer = must(module, "read" if module.check_mode else "apply")
+    undo_after = ["--undo-after", str(module.params["undo_after_s"])] if module.params["undo_after_s"] else []
+    answer = must(module, "read") if module.check_mode else must(module, "apply", *undo_after)
     if answer["differs"] and not module.check_mode:
-        module.fail_json(msg="settings did not take effect", differs=answer["differs"])
+        status, _, complaint = call(module, "restore")
+        restored = complaint if status else "everything that was found is restored"
+        module.fail_json(msg=f"settings did not take effect; {restored}", differs=answer["differs"])
     expected = {each["setting"]: each["expected"] for each in answer["differs"]}
     found = {each["setting"]: each["found"] for each in answer["differs"]}
     shown = diff(found, expected) if module.check_mode else diff(answer["found"], answer["applied"])
@@ -128,19 +152,21 @@ def journal(module: AnsibleModule) -> list:
     return must(module, "journal")["outstanding"]
 
 
-def must(module: AnsibleModule, command: str) -> dict:
+def must(module: AnsibleModule, command: str, *options: str) -> dict:
     """Return the answer of settings.py to one command; its message fails the task."""
-    status, answer, complaint = call(module, command)
+    status, answer, complaint = call(module, command, *options)
     if status != 0:
         module.fail_json(msg=complaint)
     return answer
 
 
-def call(module: AnsibleModule, command: str) -> tuple:
+def call(module: AnsibleModule, command: str, *options: str) -> tuple:
     """Return exit status, answer and message of settings.py for one command."""
-    options = ["--owner", module.params["owner"], "--state", module.params["state_folder"]]
-    words = [sys.executable, "-IS", program(module), command, *options, "--root", module.params["root"]]
-    status, answer, complaint = module.run_command(words, data=json.dumps(module.params["document"] or {}))
+    params = module.params
+    common = ["--owner", params["owner"], "--state", params["state_folder"], "--root", params["root"]]
+    common += ["--link-timeout", str(params["link_timeout_s"]), *(["--shared-nic"] if params["shared_nic"] else [])]
+    words = [sys.executable, "-IS", program(module), command, *options, *common]
+    status, answer, complaint = module.run_command(words, data=json.dumps(params["document"] or {}))
     return status, json.loads(answer or "{}"), complaint.strip()
 
 

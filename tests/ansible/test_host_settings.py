@@ -27,5 +27,6 @@ def test_no_module_of_pythonpath_reaches_settings(tmp_path: Path, monkeypatch: p
 
     (tmp_path / "bin").symlink_to(ROOT / "roundabout/settings")
     params = {"prefix": str(tmp_path), "state_folder": str(tmp_path / "state"), "owner": "me", "root": "/"}
+    params |= {"link_timeout_s": "15", "shared_nic": ""}
     module: Any = SimpleNamespace(params={**params, "document": None}, run_command=run_command)
     assert host_settings.call(module, "journal") == (0, {"outstanding": []}, "")

@@ -9,6 +9,7 @@ import pytest
 from roundabout.cli.rack.rollback import show_exceptions as show_rollback
 from roundabout.cli.rack.verify import find_drift, show_drift
 from roundabout.runner.hosts import playbooks
+from tests.ansible.conftest import TREES
 
 pytestmark = pytest.mark.unit
 
@@ -52,6 +53,25 @@ def test_apply_again_check_and_roll_back(server: Any, capsys: pytest.CaptureFixt
     assert found(server) == before
     assert not list(server.roots["connectx-5-ofed"].glob("etc/*/*/*roundabout*"))
     assert set(undone.reports) == set(server.roots)
+
+
+@pytest.mark.proof
+def test_a_change_is_confirmed_over_a_new_connection(server: Any) -> None:
+    root = server.roots["connectx-5-ofed"]
+    TREES.add_tools(root, "systemd-run", "systemctl")
+    TREES.write(root, {"systemd": "{}", "run/systemd/system/.keep": ""})
+    inventory = json.loads(server.inventory.read_text())
+    inventory["all"]["vars"] = {"settings_undo_after_s": 300}
+    server.inventory.write_text(json.dumps(inventory))
+    playbooks.run_playbook("site", [server.inventory])
+    assert json.loads((root / "systemd").read_text()) == {}
+    assert json.loads((root / "link-eth2").read_text())["mtu"] == 9000
+    # A timer that has elapsed cannot be confirmed, and nothing is written for the next boot.
+    playbooks.run_playbook("rollback", [server.inventory])
+    (root / "bin/systemd-run").write_text("#!/bin/sh\n")
+    with pytest.raises(playbooks.ProvisionError):
+        playbooks.run_playbook("site", [server.inventory])
+    assert not list(root.glob("etc/systemd/system/*"))
 
 
 @pytest.mark.proof
