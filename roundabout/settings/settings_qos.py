@@ -39,13 +39,15 @@ def _is_schedule(value: Value) -> bool:
 # The rule excludes a mix of `vendor` and `strict`: mlx5 serves vendor classes first (en_dcbnl.c,
 # MLX5E_VENDOR_TC_GROUP_NUM).
 SCHEDULE = Rule("`vendor` eight times, or eight of `strict` and percents that add up to 100, with commas", _is_schedule)
+KEEP = "-"  # in place of a priority's 0 or 1: as it is found
+PFC = Rule("eight of 0, 1 and - with commas", lambda value: bool(re.fullmatch("[01-](,[01-]){7}", str(value))))
 RULES = {
     "dcbx": one_of("os", "fw"),
     "trust": one_of("pcp", "dscp"),
     **dict.fromkeys(DSCPS, either(whole(0, 7), one_of("none"))),
     "prio_tc": eight(0, 7),
     "tc_schedule": SCHEDULE,
-    "pfc": eight(0, 1),
+    "pfc": PFC,
     "cable_length_m": whole(1, 999),  # mlx5 ignores any other (en_dcbnl.c, mlx5e_dcbnl_ieee_setpfc)
     "prio2buffer": eight(0, 7),
     "buffer_size_bytes": eight(0, 2**32 - 1),
@@ -97,11 +99,24 @@ def write_qos(host: Host, target: str, values: Mapping[str, Value]) -> None:
     After buffers are written, firmware no longer adapts them to PFC until the driver is loaded again (en_dcbnl.c).
     Therefore buffers are read after all other settings are written, and only wrong ones are written.
     """
+    if KEEP in str(values.get("pfc", "")):
+        values = {**values, "pfc": _fill(values["pfc"], read_qos(host, target, ["pfc"])["pfc"])}
     write = {"mlnx_qos": _write_by_mlnx_qos, "dcb": _write_by_dcb}[_tool(host)]
     write(host, target, {name: value for name, value in values.items() if name not in BUFFERS})
     for name in BUFFERS:
         if name in values and not same(values[name], read_qos(host, target, [name])[name]):
             write(host, target, {name: values[name]})
+
+
+def _fill(value: Value, found: Value) -> str:
+    """Return a value whose words `-` are replaced by those of `found`."""
+    pairs = zip(str(value).split(","), str(found).split(","))  # noqa: B905 (Python 3.8)
+    return ",".join(now if word == KEEP else word for word, now in pairs)
+
+
+def is_same_but_kept(left: Value, right: Value) -> bool:
+    """Return True if two values are equal where neither has the word `-`."""
+    return same(_fill(left, right), _fill(right, left)) if "," in str(left) and "," in str(right) else same(left, right)
 
 
 def drags_qos(host: Host, target: str, names: List[str]) -> List[str]:
@@ -306,4 +321,4 @@ def _map_by_dcb(host: Host, target: str, values: Mapping[str, Value]) -> None:
         raise SettingsError(f"qos {target} trust: with dcb it follows from DSCP entries", "declare dscp26_prio, say")
 
 
-KINDS = {"qos": Kind(read_qos, write_qos, same, check_by("qos", RULES), drags_qos, moot_qos)}
+KINDS = {"qos": Kind(read_qos, write_qos, is_same_but_kept, check_by("qos", RULES), drags_qos, moot_qos)}

@@ -14,7 +14,13 @@ from roundabout.spec.tcp import Tcp
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.provider import RackProvider
 from roundabout.testbeds.rack.rack import Rack, RackError
-from roundabout.testbeds.rack.variables import deployment, playbook_variables, settings_document, trial_document
+from roundabout.testbeds.rack.variables import (
+    deployment,
+    playbook_variables,
+    server_variables,
+    settings_document,
+    trial_document,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -25,7 +31,7 @@ def test_every_document_is_one_that_settings_takes(testbed_of_a_paper: tuple[str
         document = settings_document(inventory, server)
         flatten(document)
         assert document["roce"][server.nic]["tos"] == 106
-        assert document["qos"][server.nic]["pfc"] == "0,0,0,1,0,0,0,0"
+        assert document["qos"][server.nic]["pfc"] == "-,-,-,1,-,-,-,-"
         assert document["dcqcn"][server.nic]["T_us"] == 125
         assert document["qos"][server.nic]["tc_schedule"] == "14,14,14,16,14,14,strict,14"
         assert document["qos"][server.nic]["prio_tc"] == "1,0,2,3,4,5,6,7"
@@ -49,7 +55,9 @@ def test_ofed_and_inbox_are_told_what_they_have(testbed_of_a_paper: tuple[str, P
     assert ("traffic_class" in document["roce"]["ens1f0np0"]) == ofed
     assert ("trust" in document["qos"]["ens1f0np0"]) == ofed
     assert document["qos"]["ens1f0np0"]["dcbx"] == "os"
-    assert document["link"]["ens1f0np0"]["speed_mbps"] == (25000 if testbed_of_a_paper[0] == "four" else 50000)
+    compared = server_variables(inventory, inventory.servers["s0"])["settings_compared"]
+    assert compared == {"link": {"ens1f0np0": {"speed_mbps": 25000 if testbed_of_a_paper[0] == "four" else 50000}}}
+    assert "speed_mbps" not in document["link"]["ens1f0np0"]
 
 
 def test_how_long_a_nic_may_pause_is_left_alone_unless_asked_for(inventory_file: Path) -> None:
@@ -59,6 +67,22 @@ def test_how_long_a_nic_may_pause_is_left_alone_unless_asked_for(inventory_file:
     inventory_file.write_text(text.replace("driver: inbox", "driver: inbox, pfc_prevention_ms: 200"))
     asked = read_inventory(inventory_file)
     assert settings_document(asked, asked.servers["s0"])["link"]["ens1f0np0"]["pfc_prevention_ms"] == 200
+
+
+def test_speed_and_other_priorities_are_changed_only_on_request(inventory_file: Path) -> None:
+    default = read_inventory(inventory_file).model_dump_json()
+    text = inventory_file.read_text()
+    on_request = "driver: inbox, set_speed: true, pfc_only: true, link_timeout_s: 60, shared_nic: true"
+    inventory_file.write_text(text.replace("driver: inbox", on_request))
+    inventory = read_inventory(inventory_file)
+    variables = server_variables(inventory, inventory.servers["s0"])
+    assert variables["settings_document"]["link"]["ens1f0np0"]["speed_mbps"] == 50000
+    assert variables["settings_document"]["qos"]["ens1f0np0"]["pfc"] == "0,0,0,1,0,0,0,0"
+    assert variables["settings_compared"] == {}
+    assert (variables["settings_link_timeout_s"], variables["settings_shared_nic"]) == (60, True)
+    assert variables["settings_undo_after_s"] == 240 + 4 * 60
+    assert "set_speed" not in default  # results keep their inventory's hash
+    assert "set_speed" in inventory.model_dump_json()
 
 
 def test_nv_config_only_on_request(inventory_file: Path) -> None:

@@ -246,6 +246,9 @@ class Servers(Strict):
     pfc_prevention_ms: Annotated[int, Field(ge=80, le=8000)] | None = (
         None  # time of pausing after which a NIC drops packets
     )
+    link_timeout_s: Annotated[int, Field(ge=1, le=600)] = 15  # wait for a link to come up again
+    set_speed: bool = False  # true: the link's speed is set; false: it is only compared
+    pfc_only: bool = False  # true: PFC of all other priorities is turned off; false: it stays as found
     governor: Literal["performance", "leave"] = "performance"
     irq_cpus: Cpus | None = None
     dcqcn: Dcqcn = Dcqcn()
@@ -253,11 +256,13 @@ class Servers(Strict):
     nccl: Nccl = Nccl()
     # Prefixes of the servers' routes to each other; default: the subnets of their addresses.
     data_routes: Annotated[Tuple[Prefix], Field(max_length=1024)] = ()
+    shared_nic: bool = False  # true: NICs may also carry SSH, the default route and file systems
 
     @model_serializer(mode="wrap")
     def _as_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Drop a default, so that trial keys hashed before the field existed stay valid."""
-        return drop_defaults({"data_routes": []}, handler(self))
+        """Drop defaults, so that trial keys hashed before the fields existed stay valid."""
+        unsaid = {"data_routes": [], "link_timeout_s": 15, "set_speed": False, "pfc_only": False, "shared_nic": False}
+        return drop_defaults(unsaid, handler(self))
 
 
 class Server(Strict):

@@ -29,6 +29,12 @@ FIXED_IN_NICS = ("hyper_by_stage", "alpha_by_timer", "cnp_scope", "retransmissio
 
 HIGHEST_ALPHA = 1023 / 1024
 
+UNDO_AFTER_S = 240
+"""Seconds in which a change of a server must be confirmed, without the waits for its link; a guess, for slow logins."""
+
+LINK_WAITS = 4
+"""How often settings wait for a link: after a speed, after PFC, and twice more where a restore writes again."""
+
 
 def playbook_variables(inventory: Inventory) -> dict[str, Any]:
     """Return an Ansible inventory with the roles' variables by host. Ansible reads it after the user's inventory."""
@@ -53,7 +59,11 @@ def server_variables(inventory: Inventory, server: Server) -> dict[str, Any]:
         "nic_driver_wanted": common.driver,
         "training_policy": common.gpu,
         "settings_document": settings_document(inventory, server),
+        "settings_compared": {} if common.set_speed else {"link": {server.nic: _speed(inventory, server)}},
         "settings_nic": server.nic,
+        "settings_link_timeout_s": common.link_timeout_s,
+        "settings_shared_nic": common.shared_nic,
+        "settings_undo_after_s": UNDO_AFTER_S + LINK_WAITS * common.link_timeout_s,
     }
 
 
@@ -70,7 +80,8 @@ def switch_variables(inventory: Inventory, name: str) -> dict[str, Any]:
 def settings_document(inventory: Inventory, server: Server) -> dict[str, Any]:
     """Return the document of a server's settings between trials (docs/reference/settings.md)."""
     common, lossless = inventory.common, inventory.all.vars.lossless
-    pfc = ",".join(str(int(priority == lossless.priority)) for priority in range(8))
+    other = "0" if common.pfc_only else "-"
+    pfc = ",".join("1" if priority == lossless.priority else other for priority in range(8))
     priorities = {
         f"dscp{lossless.dscp}_prio": lossless.priority,
         f"dscp{lossless.cnp_dscp}_prio": lossless.cnp_priority,
@@ -78,8 +89,8 @@ def settings_document(inventory: Inventory, server: Server) -> dict[str, Any]:
     cable = {} if common.cable_length_m is None else {"cable_length_m": common.cable_length_m}
     ofed = common.driver == "ofed"
     trust = {"trust": "dscp"} if ofed else {}  # with `dcb` it follows from the DSCP entries
-    speed_mbps = round(inventory.all.vars.rates(server.link).line_rate_gbps * 1000)
-    link = {"mtu": common.mtu_bytes, "speed_mbps": speed_mbps, "pause_rx": 0, "pause_tx": 0}
+    speed = _speed(inventory, server) if common.set_speed else {}
+    link = {"mtu": common.mtu_bytes, **speed, "pause_rx": 0, "pause_tx": 0}
     if common.pfc_prevention_ms is not None:
         link["pfc_prevention_ms"] = common.pfc_prevention_ms
     document: dict[str, Any] = {
@@ -102,6 +113,10 @@ def settings_document(inventory: Inventory, server: Server) -> dict[str, Any]:
         "nv": _nv(inventory, server),
     }
     return {kind: content for kind, content in document.items() if content}
+
+
+def _speed(inventory: Inventory, server: Server) -> dict[str, int]:
+    return {"speed_mbps": round(inventory.all.vars.rates(server.link).line_rate_gbps * 1000)}
 
 
 def _tc_schedule(lossless: LosslessClasses) -> str:
