@@ -18,6 +18,10 @@ pytestmark = pytest.mark.unit
 TCPDUMP_D = Path(__file__).parents[1] / "cases/rack/tcpdump-D-debian-12.txt"  # of a libpcap without RDMA support
 PCI = "0000:3b:00.0"
 GPU = "0000:42:00.0"
+ROUTES = (
+    'case "$*" in *0.0.0.1) echo "$4 via 10.10.0.254 dev bond0";; *) echo "2: ens1f0np0    inet 10.10.0.1/24";; esac'
+)
+MOUNT = "10.0.2.9:/export /data nfs4 rw,clientaddr=10.10.0.1,addr=0.0.0.1 0 0"
 GID = "0000:0000:0000:0000:0000:ffff:0a0a:0001"  # 10.10.0.1
 SHOW = "2: ens1f0np0    inet 10.10.0.1/24 brd 10.10.0.255 scope global ens1f0np0"
 NV = """
@@ -167,6 +171,12 @@ DEVICE = "sys/class/net/ens1f0np0/device"
 CASES = Path(__file__).parents[1] / "cases/rack"
 NMCLI = "case $3 in device) echo 0f7 ;; connection) [ $5 != 0f7 ] || echo {} ;; esac"
 MISSING = [
+    (
+        "NIC for data",
+        "ens1f0np0 carries the default route, the file system /data",
+        {"proc/mounts": MOUNT, "sys/class/net/bond0/lower_ens1f0np0": ""},
+        {"ip": ROUTES},
+    ),
     ("path MTU", "no answer to 1500 bytes from 10.10.0.3", {}, {"ping": 'case "$*" in *.3) exit 1;; esac'}),
     ("address", "not 10.10.0.1", {}, {"ip": "echo 2: ens1f0np0 inet 10.10.0.11/24"}),
     ("GID", "none is 10.10.0.1 by", {"sys/class/infiniband/mlx5_0/ports/1/gid_attrs/types/2": "IB/RoCE v1"}, {}),

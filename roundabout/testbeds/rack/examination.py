@@ -37,7 +37,8 @@ PYTHON_38 = "import sys; sys.exit(sys.version_info < (3, 8))"  # as in SCRIPT
 SCRIPT = (HOST_PROGRAMS / "examination.sh").read_text()  # `script_arguments` returns its arguments
 
 # Command that runs SCRIPT in root's shell, because only root reads debugfs; without sudo, in the user's shell.
-SHELL = 'sudo -n true < /dev/null 2> /dev/null && exec sudo -n sh -s -- "$@"; exec sh -s -- "$@"'
+AS_ROOT = 'exec sudo -n env SSH_CONNECTION="$SSH_CONNECTION" sh -s -- "$@"'  # sudo clears the environment
+SHELL = f'sudo -n true < /dev/null 2> /dev/null && {AS_ROOT}; exec sh -s -- "$@"'
 
 
 class Finding(NamedTuple):
@@ -86,6 +87,11 @@ def gpu_driver_needed(versions: str) -> str:
     return str(load_yaml(TRAINING_VERSIONS).root["versions_known"][versions]["driver"])
 
 
+def _script(inventory: Inventory) -> str:
+    """Return SCRIPT, without the finding of a NIC's other uses if the inventory permits them."""
+    return f"shared_nic=yes\n{SCRIPT}" if inventory.common.shared_nic else SCRIPT
+
+
 def glibc_needed(program: Path) -> str:
     """Return the newest glibc version that a program's symbols require, such as "2.34", or "2.0" without any."""
     names = re.findall(rb"\0GLIBC_2\.(\d+)(?=[.\0])", program.read_bytes()) if program.exists() else []
@@ -108,7 +114,11 @@ def parse(text: str) -> Iterator[Finding]:
 def _examine_host(inventory: Inventory, server: Server) -> list[Finding]:
     try:
         said = run_over_ssh(
-            inventory, server, ["sh", "-c", SHELL, "sh", *script_arguments(inventory, server)], SCRIPT, PATIENCE_S
+            inventory,
+            server,
+            ["sh", "-c", SHELL, "sh", *script_arguments(inventory, server)],
+            _script(inventory),
+            PATIENCE_S,
         )
     except RoundaboutError as error:
         return [Finding(SSH, False, error.message, error.hint or "")]

@@ -45,6 +45,29 @@ is=
   while read -r line; do [ "$line" != DEVTYPE=vlan ] || is="a VLAN"; done < "$root/sys/class/net/$nic/uevent"
 if [ "$is" ]; then say "NIC $nic" no "$is" "nic in the inventory: a physical function's own interface, in no bond"
 else file "NIC $nic" "/sys/class/net/$nic" "nic in the inventory as \`ip link\` calls it, or the NIC's driver"; fi
+# Other uses of the NIC, which a change of its link would interrupt. settings_guard.py refuses such changes.
+lower() { # an interface, and those below it: ports of a bond or bridge, the NIC of a VLAN
+  printf ' %s ' "$1"
+  for each in "$root/sys/class/net/$1/lower_"*; do [ ! -e "$each" ] || (lower "${each##*/lower_}"); done
+}
+is_to() { # the NIC, or an interface above it, is the way to an address
+  # shellcheck disable=SC2046 # the words of a route
+  set -- $(ip -o route get "$1" 2> /dev/null)
+  while [ $# -gt 1 ] && [ "$1" != dev ]; do shift; done
+  case "$(lower "${2:-none}")" in *" $nic "*) ;; *) return 1 ;; esac
+}
+carries=
+! is_to "${SSH_CONNECTION%% *}" || carries="SSH"
+! is_to 0.0.0.1 || carries="$carries${carries:+, }the default route" # an address to which no other route leads
+[ ! -r "$root/proc/mounts" ] || while read -r _ folder kind options _; do
+  case "$kind" in nfs | nfs4 | cifs | smb3)
+    server=${options##*,addr=}
+    ! is_to "${server%%,*}" || carries="$carries${carries:+, }the file system $folder"
+    ;;
+  esac
+done < "$root/proc/mounts"
+[ -z "$carries" ] || [ "${shared_nic-}" ] || say "NIC for data" no "$nic carries $carries" \
+  "nic in the inventory: a NIC of its own for data; for guests and labs with one NIC, shared_nic: true"
 case " $(ip -4 -o addr show dev "$nic" 2> /dev/null) " in
   *" $address/"*) say address yes "$address" "" ;;
   *) say address no "not $address" "address in the inventory, or \`ip addr add\` by the site's own means" ;;
