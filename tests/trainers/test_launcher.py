@@ -74,6 +74,19 @@ def test_a_host_has_another_name_for_horovods_process_alone(program: Path) -> No
 
 
 @needs_root
+@pytest.mark.parametrize("rank", [0, 1])
+def test_the_first_worker_alone_inherits_the_stores_socket(program: Path, rank: int) -> None:
+    program.write_text(
+        f"import os, socket; at = os.environ.get('{store.GIVEN}');"
+        "print(at and socket.socket(fileno=int(at)).getsockname(), os.getuid())"
+    )
+    workers = [{"address": f"127.0.9.{host}", "port": 29788} for host in (1, 2)]
+    words = ["--rank", str(rank), "--job", json.dumps({"workers": workers})]
+    done = launched("--user", "nobody", PYTHON, str(program), *words)
+    assert done.stdout == ("None 65534\n" if rank else "('127.0.9.1', 29788) 65534\n")
+
+
+@needs_root
 def test_what_a_user_cannot_read_is_named(program: Path) -> None:
     program.chmod(0o600)
     done = launched("--user", "nobody", PYTHON, str(program))
@@ -98,6 +111,7 @@ def received(listener: socket.socket, source: str) -> bool:
             return accepted.recv(1) == b"x"
 
 
+@needs_root
 @given(hosts=st.lists(st.integers(1, 254), max_size=4), stranger=st.integers(1, 254))
 def test_the_store_is_for_the_jobs_hosts_alone(hosts: list[int], stranger: int) -> None:
     """At any address but the given one nothing listens; the kernel drops what others than the job's hosts send."""

@@ -12,6 +12,7 @@ import socket
 import struct
 import sys
 
+GIVEN = "ROUNDABOUT_STORE_FD"  # environment variable with the listening socket that worker_launcher.py opened as root
 SO_ATTACH_FILTER = 26
 # Instructions of classic BPF (linux/bpf_common.h, linux/filter.h): load a word, compare it, return.
 LOAD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
@@ -27,7 +28,8 @@ def create_store(tcp_store, host, port, workers, holds, timeout, hosts=(), **opt
     arguments = (host, port, workers, holds, timeout)
     if not holds:
         return tcp_store(*arguments, **options)
-    descriptor = listen(host, port, hosts).detach()  # the store closes it
+    given = os.environ.pop(GIVEN, None)
+    descriptor = listen(host, port, hosts).detach() if given is None else int(given)  # the store closes it
     # PyTorch 2.4 cannot give a socket to its newer server, and 2.1 has no choice of servers.
     for how in ({"use_libuv": False}, {}):
         try:
@@ -40,11 +42,17 @@ def create_store(tcp_store, host, port, workers, holds, timeout, hosts=(), **opt
 
 
 def listen(host, port, hosts):
-    """Return a socket that listens at an IPv4 address, and to which the kernel lets the addresses `hosts` only."""
+    """Return a socket that listens at an IPv4 address, and to which the kernel lets the addresses `hosts` only.
+
+    Newer kernels (found with 6.18) let only root filter TCP. Without it, a line on standard error reports the lack.
+    """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        accept_only(listener, hosts)
+        try:
+            accept_only(listener, hosts)
+        except PermissionError:
+            print("only root may filter TCP on this kernel: the store accepts all hosts", file=sys.stderr)
         listener.bind((host, port))
         listener.listen()
     except OSError:

@@ -3,7 +3,8 @@
 """Starts a worker's command as a user without root's rights. Without root it starts the command as it is.
 
 Only root can do what a worker needs before that: pin memory for RDMA without a limit, get a real-time priority, open
-standard error by name as NCCL does, and name the host by its address for Horovod.
+standard error by name as NCCL does, name the host by its address for Horovod, and restrict the store to the job's
+hosts.
 """
 
 import argparse
@@ -16,6 +17,8 @@ import resource
 import socket
 import stat
 import sys
+
+import rendezvous_store
 
 CLONE_NEWUTS = 0x04000000
 PR_SET_NO_NEW_PRIVS = 38
@@ -32,6 +35,7 @@ def main():
     try:
         hurry()
         if os.geteuid() == 0:
+            open_store(asked.command)
             become(pwd.getpwnam(asked.user), asked.host_name)
         for path in asked.command[:2]:
             check_readable(path, asked.user)
@@ -47,6 +51,18 @@ def hurry():
     """Take the lowest real-time priority, if allowed, to wake as fast as `replay`; the command inherits it."""
     with contextlib.suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(os.sched_get_priority_min(os.SCHED_RR)))
+
+
+def open_store(command):
+    """Open the socket of the store, if the command is that of a job's first worker, which inherits the socket."""
+    told = dict(zip(command, command[1:]))
+    if told.get("--rank") != "0":
+        return
+    workers = json.loads(told["--job"])["workers"]
+    hosts = [worker["address"] for worker in workers]
+    listener = rendezvous_store.listen(workers[0]["address"], workers[0]["port"], hosts)
+    listener.set_inheritable(True)
+    os.environ[rendezvous_store.GIVEN] = str(listener.detach())
 
 
 def become(account, host_name):
