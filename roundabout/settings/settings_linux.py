@@ -408,8 +408,7 @@ def read_route(host: Host, target: str, names: Iterable[str]) -> Values:
     The active one has the lowest metric; others are common where DHCP configures data networks, too.
     """
     words, found = _route(host, target)
-    lines = _query(host, "ip", "-4", "-o", "route", "show", "exact", "default").splitlines()
-    shared = sorted(_devices(host, words) & _default_devices(host, [line.split() for line in lines]))
+    shared = sorted(_devices(host, words) & default_devices(host))
     if shared:
         raise SettingsError(
             f"route {target} leaves by {shared[0]}, which has the active default route: expected a data network",
@@ -417,17 +416,6 @@ def read_route(host: Host, target: str, names: Iterable[str]) -> Values:
             "routes, of which the lowest is active",
         )
     return {name: found[name] for name in names}
-
-
-def _default_devices(host: Host, routes: List[List[str]]) -> Set[str]:
-    """Return the interfaces of the default routes with the lowest metric. The kernel does not use dead ones."""
-    usable = [words for words in routes if "dead" not in words]
-    lowest = min(map(_metric, usable), default=0)
-    return {device for words in usable if _metric(words) == lowest for device in _devices(host, words)}
-
-
-def _metric(words: List[str]) -> int:
-    return int(words[words.index("metric") + 1]) if "metric" in words else 0
 
 
 def write_route(host: Host, target: str, values: Mapping[str, Value]) -> None:

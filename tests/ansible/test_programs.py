@@ -30,6 +30,8 @@ OPTIONAL = {
     "show_gids": "hosts with NVIDIA's driver",
     "ofed_info": "hosts with NVIDIA's driver",
     "nvidia-smi": "hosts with GPUs",
+    "nmcli": "hosts whose network NetworkManager configures",
+    "netplan": "Ubuntu's hosts",
     "chromium-browser": "chromium elsewhere",
     "google-chrome": "chromium elsewhere",
     "chromium": "Ubuntu has it as a snap only",

@@ -177,12 +177,7 @@ def test_routes_beside_the_default_route_are_not_changed(route: str) -> None:
     assert "leaves by d2, which has the active default route: expected a data network" in done.stderr
 
 
-READ = """
-import sys
-from pathlib import Path
-from roundabout.settings import settings_linux, settings_host
-settings_linux.read_route(settings_host.Host(Path('/'), Path('/')), sys.argv[1], ['congctl'])
-"""
+READ = Path(__file__).with_name("read_route.py")
 
 
 TWO_NICS = (
@@ -206,7 +201,7 @@ def test_the_default_route_with_the_lowest_metric_counts(data_nic: str, metric: 
         f"{line}\n" for line in [*TWO_NICS, *(f"route add {line}" for line in reversed(routes.splitlines()))]
     )
     prefix = next(line.split()[0] for line in routes.splitlines() if line[0].isdigit() and f"dev {data_nic} " in line)
-    command = ["unshare", "--net", "sh", "-ec", 'ip -batch - && exec "$@"', "sh", sys.executable, "-c", READ, prefix]
+    command = ["unshare", "--net", "sh", "-ec", 'ip -batch - && exec "$@"', "sh", sys.executable, str(READ), prefix]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run(command, input=batch, capture_output=True, text=True, env=environment)
     assert done.returncode == int(refused), done.stderr

@@ -55,7 +55,7 @@ def systemd_run(words: list[str]) -> None:
 def systemctl(words: list[str]) -> None:
     """A timer that has run out is unloaded (systemd-run --collect). `busy` has services that still run."""
     state = load(FOLDER)
-    if words[:2] == ["is-active", "--quiet"]:
+    if "is-active" in words[:1]:
         if words[2] not in [f"{unit}.timer" for unit in state["timers"]] + state.get("busy", []):
             raise RefusedError("")
         return
