@@ -37,7 +37,7 @@ def public(key: Path) -> str:
 @pytest.fixture(autouse=True)
 def forget() -> None:
     """Each test has other machines with the same names."""
-    openssh._verify_host_key.cache_clear()
+    openssh.verify_host_key.cache_clear()
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_another_key_than_the_verified_one_is_refused(folder: Path, write: Write
 def test_jump_hosts_are_reached_by_ssh_itself(folder: Path, write: Write) -> None:
     jump = ["Host gpu0.example.org", "  HostName 10.1.2.3", "  Port 2222", "  ProxyJump a,me@b:22"]
     config = write(f"* {public(folder / 'host')}\n", *jump)
-    settings = openssh._read_settings("s0", config, "root", "gpu0.example.org")
+    settings = openssh.read_settings("s0", config, "root", "gpu0.example.org")
     words = f"ssh -F {config} -o BatchMode=yes -J a -W '[10.1.2.3]:2222' ssh://me@b:22"
     assert settings["proxycommand"] == words
     assert (settings["hostname"], settings["port"]) == ("10.1.2.3", "2222")

@@ -66,8 +66,8 @@ def connect_host(host: str, config: Path, user: str, alias: str) -> "Connection"
     """
     from fabric import Config, Connection  # noqa: PLC0415 - half a second that most commands need not pay
 
-    key = _verify_host_key(host, config, user, alias)
-    settings = _read_settings(host, config, user, alias)
+    key = verify_host_key(host, config, user, alias)
+    settings = read_settings(host, config, user, alias)
     own_keys = settings["identitiesonly"] == "no"
     others = [name for name in ALGORITHMS if _family(name) != _family(key.type)]
     connection = Connection(
@@ -107,7 +107,7 @@ def _family(name: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _verify_host_key(host: str, config: Path, user: str, alias: str) -> HostKey:
+def verify_host_key(host: str, config: Path, user: str, alias: str) -> HostKey:
     """Connect by `ssh` and return the host key that it accepted. Raises LostHostError."""
     with tempfile.NamedTemporaryFile("r", prefix="roundabout-ssh-") as log:
         # The log is a file, because standard error would also have what jump hosts and the host itself print.
@@ -122,7 +122,7 @@ def _verify_host_key(host: str, config: Path, user: str, alias: str) -> HostKey:
     return HostKey(kind.removesuffix(CERTIFICATE), fingerprint)
 
 
-def _read_settings(host: str, config: Path, user: str, alias: str) -> Mapping[str, Any]:
+def read_settings(host: str, config: Path, user: str, alias: str) -> Mapping[str, Any]:
     """Return what `ssh -G` reports of a machine, with tokens replaced, and a jump host as a ProxyCommand."""
     from paramiko import SSHConfig  # noqa: PLC0415 - as above
 
