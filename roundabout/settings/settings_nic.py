@@ -252,7 +252,8 @@ def _refuse_inert(host: Host, target: str) -> None:
         stored = _query_if_supported(host, target, name)
         if stored and stored.current != obeying:
             tool = _nv_tool(host).replace("config", "fwreset")  # MFT's, or mstflint's own
-            reset = f"{tool} -d {_pci_address(host, target)} reset, or reboot"
+            # A reset of level 3 includes the other ports, which may carry SSH. BlueField NICs in DPU mode reject it.
+            reset = f"{tool} -d {_pci_address(host, target)} reset (of all functions of the card), or reboot"
             of_inventory = " (dcqcn_in_nv_config in an inventory)" if name == LEGACY_DCQCN else ""
             apply = f"apply nv {target} {name}: {obeying}{of_inventory}, then "
             found = bool(stored.current) if stored.current in (0, 1) else stored.current

@@ -225,13 +225,14 @@ def test_nv_config_is_applied_in_two_steps_with_a_reset_between(server: Server, 
     for _ in range(2):  # again before the reset: told again, and nothing else is written
         with pytest.raises(SettingsError, match="step 1 of 2 is done, NV config is written and nothing else") as error:
             settings.apply(host, document, "site")
-        assert error.value.hint == "mlxfwreset -d 0000:3b:00.0 reset, or reboot; then the same again, which is step 2"
+        reset = "mlxfwreset -d 0000:3b:00.0 reset (of all functions of the card), or reboot"
+        assert error.value.hint == f"{reset}; then the same again, which is step 2"
         outstanding = settings.show_journal(host)["outstanding"]
         assert [each["setting"] for each in outstanding] == ["nv eth2 ROCE_CC_LEGACY_DCQCN"]
         assert settings.read(host, legacy)["differs"] == []
     with pytest.raises(SettingsError, match="parameters do nothing") as error:  # verify
         settings.read(host, document)
-    assert error.value.hint == "mlxfwreset -d 0000:3b:00.0 reset, or reboot"
+    assert error.value.hint == reset
     trees.reboot("connectx-6-dx", host.root)
     answer = settings.apply(host, document, "site")
     assert answer["changed"] == ["link eth2 mtu", "dcqcn eth2 T_us"]
@@ -276,7 +277,7 @@ def test_the_inbox_drivers_tools_have_a_reset_of_their_own(server: Server) -> No
     (host.root / "bin/mlxconfig").rename(host.root / "bin/mstconfig")
     with pytest.raises(SettingsError) as error:
         settings.read(host, {"dcqcn": {"eth2": {"T_us": None}}})
-    assert error.value.hint.endswith("then mstfwreset -d 0000:3b:00.0 reset, or reboot")
+    assert error.value.hint.endswith("then mstfwreset -d 0000:3b:00.0 reset (of all functions of the card), or reboot")
 
 
 # What both of NVIDIA's sources take: the least and the most, and what is just beyond.
