@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from tests.ansible.sonic_states import SKUS, State, render_state
+from tests.ansible.test_switches import golden_text
 
 pytestmark = pytest.mark.unit
 
@@ -58,7 +59,7 @@ def start(folder: Path, state: State) -> Conversation:
     cable = next((length for length in ("5m", *lengths) if length in lengths), "5m")
 
     def words(action: str) -> str:
-        text = (HERE / "golden/sonic" / action).read_text()
+        text = golden_text("sonic", action)
         names = {"Ethernet0": ports[0], "Ethernet4": ports[1], '"50000"': f'"{speed}"', '"5m"': f'"{cable}"'}
         return re.sub("|".join(names), lambda found: names[found[0]], text)
 
@@ -73,11 +74,14 @@ def start(folder: Path, state: State) -> Conversation:
 def assert_undone_exactly(switch: Conversation) -> None:
     """Apply, confirm, compare and roll back. No group of the ASIC may end without the buffer that its entry names."""
     found = switch.state()
-    assert "failed" not in switch.say("compare")
+    compared = switch.say("compare")
+    assert "differs" in compared
+    assert "failed" not in compared
     told = switch.say("apply", "confirm")
     assert "failed" not in told
     assert "differs" not in switch.say("compare")
     changed = switch.state()
+    assert changed["running"] != found["running"]
     for table in ("QUEUE", "BUFFER_PG"):
         for entry, fields in changed["running"][table].items():
             assert "-" in entry or changed["asic"][f"{table}|{entry}"] == fields
