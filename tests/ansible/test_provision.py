@@ -46,10 +46,11 @@ def test_a_second_time_changes_nothing_within_ten_seconds(lab: Lab) -> None:
     assert min(first.changed.values()) > 0
     prefix = lab.hosts["s0"].prefix
     programs = on_host(lab, "ls", f"{prefix}/bin").split()
-    settings = ["settings.py", *(f"settings_{part}.py" for part in ("dcbx", "host", "journal", "linux", "nic", "qos"))]
+    kinds = ("guard", "host", "journal", "linux", "nic", "qos", "undo")
+    settings = ["dcbx_to_firmware.py", "settings.py", *(f"settings_{part}.py" for part in kinds)]
     native = ["replay", "replay-rdma", "sampler"]
     others = ["capture.py", "clock.py", "crossgen", "exporter.py", "exporter_metrics.py", "iperf.py", "route_probe.py"]
-    parts = ("dlrm", "flows", "models", "sizes", "tensors", "times")
+    parts = ("dlrm", "flows", "networks", "sizes", "tensors", "times")
     started = ["rendezvous_store.py", "torchrun.py", "worker_launcher.py"]
     training = ["training.py", *(f"training_{part}.py" for part in parts), *started]
     trainers = ["ddp.py", "dlrm.py", "profiler_trace.py", "with_deepspeed.py", "with_horovod.py", *training]

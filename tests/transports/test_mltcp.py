@@ -26,10 +26,12 @@ listener = socket.create_server(("", 5001)); print("ready", flush=True)
 def take(connection):
     digest, total = hashlib.sha256(), 0
     while taken := connection.recv(1 << 18): digest.update(taken); total += len(taken)
-    print(total, digest.hexdigest(), flush=True)
+    found.append(f"{total} {digest.hexdigest()}")  # printed at the end: threads that print mix their words
+found = []
 takers = [threading.Thread(target=take, args=listener.accept()[:1]) for _ in range(int(sys.argv[1]))]
 for taker in takers: taker.start()
 for taker in takers: taker.join()
+print(*found, sep="\\n")
 """
 # Sends the same bytes over each connection, iteration after iteration: ADDRESS SOCKETS BYTES COMPUTE_S ITERATIONS
 JOB = """
