@@ -119,7 +119,7 @@ def format_result(result: dict[str, Any]) -> Iterator[str]:
         costs = ", ".join(f"{name} {cost[name]:.0f}" for name in (UNPACED, "cubic", "dcqcn"))
         pacing, whole = cost["cubic"] - cost[UNPACED], cost["dcqcn"] - cost[UNPACED]
         yield f"pacing       {pacing:.0f} of the {whole:.0f} us per MB by which dcqcn exceeds cubic without ({costs})"
-    yield f"asked are at most {LIMITS['cost']} times cubic's CPU, and at least {LIMITS['throughput']} of its throughput"
+    yield f"limits: at most {LIMITS['cost']} times cubic's CPU, and at least {LIMITS['throughput']} of its throughput"
 
 
 def _ratio(found: dict[str, float], form: str) -> str:

@@ -124,7 +124,7 @@ def measure(hosts: Sequence[ExporterTarget], rounds: int, seconds: float) -> dic
             "most_ms": {name: 1e3 * max(each) for name, each in taken.items()},
             "of_anew": medians_ms["relay"] / medians_ms["anew"],
             "idle_cpus": cost(seconds, None),
-            "asked_cpus": cost(seconds, contenders["relay"]),
+            "scraped_cpus": cost(seconds, contenders["relay"]),
         }
 
 
@@ -145,7 +145,9 @@ def main() -> None:
         for name in median_ms
     ]
     lines.append(f"the relay takes {result['of_anew']:.2f} of the time of samplers started anew")
-    lines.append(f"CPUs: {result['idle_cpus']:.3f} idle, {result['asked_cpus']:.3f} asked every {SCRAPE_INTERVAL_S} s")
+    lines.append(
+        f"CPUs: {result['idle_cpus']:.3f} idle, {result['scraped_cpus']:.3f} scraped every {SCRAPE_INTERVAL_S} s"
+    )
     print_result(options, result, lines)
 
 

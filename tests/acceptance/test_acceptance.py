@@ -63,10 +63,10 @@ def test_the_fluid_testbed_passes_acceptance(tmp_path: Path) -> None:
     run = RUNNER.start(experiments.link_experiment(TOPOLOGY, DCQCN), "acceptance", tmp_path)
     met = analysis.link_figures(run, {variant: link for variant, (link, _) in links.items()})
     verdicts = link_verdicts(links, {variant: each._asdict() for variant, each in met.items()}, LIMITS)
-    told = {(each.of, each.name): each for each in verdicts}
-    assert told["link L1, two flows", "use_two"].verdict == "pass"
-    assert told["link L1, many flows", "jain_many"].found == "1"
-    assert told["link L1, many flows", "marked_many"].verdict == "fail", (
+    verdicts_by_name = {(each.of, each.name): each for each in verdicts}
+    assert verdicts_by_name["link L1, two flows", "use_two"].verdict == "pass"
+    assert verdicts_by_name["link L1, many flows", "jain_many"].found == "1"
+    assert verdicts_by_name["link L1, many flows", "marked_many"].verdict == "fail", (
         "what hosts must tell, and do not, passes nobody"
     )
     run = RUNNER.start(experiments.job_experiment(TOPOLOGY, DCQCN), "acceptance", tmp_path)
@@ -126,7 +126,7 @@ def test_a_survey_names_the_link() -> None:
     strange = surveyed()
     strange.mtu_bytes["s1"] = 9000
     assert failed(survey_verdicts(TOPOLOGY, strange, LIMITS)) == [("host s1", "mtu_bytes")]
-    # What no one link explains is told by hosts.
+    # What no one link explains is reported by host.
     two = surveyed(s0_s1={"lost_small": 1}, s2_s3={"lost_small": 1})
     assert failed(survey_verdicts(TOPOLOGY, two, LIMITS)) == [("s0 to s1", "lost"), ("s2 to s3", "lost")]
 
@@ -210,10 +210,10 @@ def judged_classes(way: str, counted: dict[tuple[str, str], int]) -> dict[tuple[
 def test_classes_of_rdma_that_is_not_captured_are_judged_by_counters() -> None:
     good = {(host, f"{side}_prio3_packets"): 98_000 for host in TOPOLOGY.hosts for side in ("rx", "tx")}
     good |= {(host, "rx_prio6_packets"): 2000 for host in TOPOLOGY.hosts} | {("s0", "tx_prio0_packets"): 900}
-    told = judged_classes("RDMA", good)
-    assert {each.verdict for each in told.values()} == {"pass"}
+    verdicts_by_name = judged_classes("RDMA", good)
+    assert {each.verdict for each in verdicts_by_name.values()} == {"pass"}
     words = " of 98900 packets, by the NIC's counters, as RDMA is not captured"
-    assert told["host s0, tx", "other_priorities"].found == "0.0091" + words
+    assert verdicts_by_name["host s0, tx", "other_priorities"].found == "0.0091" + words
     moved = {**good, ("s2", "rx_prio0_packets"): 98_000, ("s2", "rx_prio3_packets"): 0}
     assert failed(list(judged_classes("RDMA", moved).values())) == [("host s2, rx", "other_priorities")]
     del good["s3", "tx_prio3_packets"]
@@ -221,9 +221,9 @@ def test_classes_of_rdma_that_is_not_captured_are_judged_by_counters() -> None:
 
 
 def test_no_class_of_tcp_in_nics_is_claimed() -> None:
-    told = judged_classes("TCP", {("s0", "tx_prio0_packets"): 990, ("s0", "tx_prio3_packets"): 10})
-    assert told["all hosts", "wrong_class"].found == "0, all with DSCP 26, by captured packets"
-    tcp = told["all hosts", "nic_class"]
+    verdicts_by_name = judged_classes("TCP", {("s0", "tx_prio0_packets"): 990, ("s0", "tx_prio3_packets"): 10})
+    assert verdicts_by_name["all hosts", "wrong_class"].found == "0, all with DSCP 26, by captured packets"
+    tcp = verdicts_by_name["all hosts", "nic_class"]
     assert tcp.verdict == "not measured"
     assert "sends TCP in priority 0 (99% of the sent packets counted there)" in tcp.found
     assert "(NICs do not count it)" in judged_classes("TCP", {})["all hosts", "nic_class"].found
@@ -239,10 +239,12 @@ def test_figures_of_flows_are_of_their_datapath(monkeypatch: pytest.MonkeyPatch,
     for each in run.trials():
         each.update(valid=True, reason=None)
     rack = Acceptance(topology="rack", where={}, limits=LIMITS, dscp=26)
-    told = {each.name: each for each in judge_links(FabricTest(TOPOLOGY, DCQCN, None, LosslessClasses()), rack, run)}
-    assert told["pauses"].found == found
+    verdicts_by_name = {
+        each.name: each for each in judge_links(FabricTest(TOPOLOGY, DCQCN, None, LosslessClasses()), rack, run)
+    }
+    assert verdicts_by_name["pauses"].found == found
     missing = "not measured" if way == "RDMA" else "fail"  # as only NICs count marks and losses of RDMA
-    assert (told["marked_two"].verdict, told["resent"].verdict) == ("not measured", missing)
+    assert (verdicts_by_name["marked_two"].verdict, verdicts_by_name["resent"].verdict) == ("not measured", missing)
 
 
 @needs_root
@@ -251,8 +253,8 @@ def test_pings_are_told() -> None:
     lo, *peers = (Host(f"s{n}", f"s{n}", f"127.0.0.{max(n, 1)}", 8, "lo", Path()) for n in range(3))
     (argv,) = connectivity_check.pinger_commands(lo, [lo, *peers])
     said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-    told = list(connectivity_check.parse_answers("s0", {"127.0.0.1": "s1", "127.0.0.2": "s2"}, said))
-    for (mtu_bytes, pinged), name in zip(told, ("s1", "s2"), strict=True):
+    answers = list(connectivity_check.parse_answers("s0", {"127.0.0.1": "s1", "127.0.0.2": "s2"}, said))
+    for (mtu_bytes, pinged), name in zip(answers, ("s1", "s2"), strict=True):
         assert pinged[:4] == ("s0", name, 0, 0)
         assert pinged.rtt_ms is not None and pinged.rtt_ms > 0
         assert mtu_bytes == int(Path("/sys/class/net/lo/mtu").read_text())
@@ -282,8 +284,8 @@ def test_rdmas_own_packets_count_where_servers_have_it() -> None:
     def lacking() -> list[Row]:
         raise NoRdmaError("s0: RDMA device: none")
 
-    (told,) = rdma_verdicts(lacking)
-    assert (told.verdict, told.found) == ("not measured", "not measured: s0: RDMA device: none")
+    (verdict,) = rdma_verdicts(lacking)
+    assert (verdict.verdict, verdict.found) == ("not measured", "not measured: s0: RDMA device: none")
 
 
 class Acceptor:

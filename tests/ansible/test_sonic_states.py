@@ -77,8 +77,8 @@ def assert_undone_exactly(switch: Conversation) -> None:
     compared = switch.say("compare")
     assert "differs" in compared
     assert "failed" not in compared
-    told = switch.say("apply", "confirm")
-    assert "failed" not in told
+    output = switch.say("apply", "confirm")
+    assert "failed" not in output
     assert "differs" not in switch.say("compare")
     changed = switch.state()
     assert changed["running"] != found["running"]
@@ -110,9 +110,9 @@ def test_entries_for_several_ports_and_numbers_are_split_and_joined_again(tmp_pa
         "Ethernet0,Ethernet4|5-6": {"scheduler": "scheduler.0"},
     }
     switch = start(tmp_path, State(config_db, frozenset()))
-    told = switch.say("compare")
-    assert "differs QUEUE|Ethernet0,Ethernet4|3-4: found one entry, expected Ethernet0|3, Ethernet0|4, Eth" in told
-    assert "differs PORT_QOS_MAP: priority 4 of Ethernet0, Ethernet4 would no longer be lossless" in told
+    output = switch.say("compare")
+    assert "differs QUEUE|Ethernet0,Ethernet4|3-4: found one entry, expected Ethernet0|3, Ethernet0|4, Eth" in output
+    assert "differs PORT_QOS_MAP: priority 4 of Ethernet0, Ethernet4 would no longer be lossless" in output
     assert_undone_exactly(switch)
 
 
@@ -120,8 +120,8 @@ def test_a_group_in_two_entries_is_refused(tmp_path: Path) -> None:
     """As `config interface pfc priority Ethernet0 4 off` leaves them: either may be in force."""
     config_db = json.loads((HERE / "sonic_states" / "msn3700.json").read_text())
     config_db["BUFFER_PG"]["Ethernet0|3"] = config_db["BUFFER_PG"]["Ethernet0|3-4"]
-    told = start(tmp_path, State(config_db, frozenset())).say("compare")
-    assert "found Ethernet0|3 in Ethernet0|3-4 too, expected it in one entry, as after config qos reload" in told
+    output = start(tmp_path, State(config_db, frozenset())).say("compare")
+    assert "found Ethernet0|3 in Ethernet0|3-4 too, expected it in one entry, as after config qos reload" in output
 
 
 def test_a_cut_while_entries_are_split_is_undone_by_the_timer(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What switches are told, word by word, and what becomes of it on fake ones.
+"""What is sent to switches, word by word, and its effect on fake ones.
 
 ROUNDABOUT_GOLDEN=1 renews the golden files: read the difference.
 """
@@ -318,7 +318,7 @@ def test_a_confirmation_that_comes_too_late_is_no_success(switches: Switches) ->
     for system in PORTS:
         switches.become(system, late=5)
     said = switches.complaints("site")
-    assert "switch junos took the change, but is not as asked" in said
+    assert "switch junos took the change, but is not as requested" in said
     assert f"switch sonic, confirm: failed: too late: the change was undone (exit status 1). {UNDONE}" in said
     assert f"switch tofino, confirm: failed: too late: the change was undone (exit status 1). {UNDONE}" in said
     assert switches.running() == switches.running("found")
@@ -463,9 +463,9 @@ def test_a_playbook_names_the_port_and_the_field_that_a_switch_lacks(switches: S
     del sonic["PORT"]["Ethernet4"]["speed"], tofino["port.port_hdl_info"]["1,1"]
     switches.become("sonic", running=sonic)
     switches.become("tofino", running=tofino)
-    told = switches.complaints("verify")
-    assert "PORT|Ethernet4: found no speed, expected one in Mbit/s, from which the headroom follows" in told
-    assert "bfshell: LookupError: 1/1: found no DEV_PORT, expected the switch to have one" in told
+    output = switches.complaints("verify")
+    assert "PORT|Ethernet4: found no speed, expected one in Mbit/s, from which the headroom follows" in output
+    assert "bfshell: LookupError: 1/1: found no DEV_PORT, expected the switch to have one" in output
 
 
 def test_sonic_that_computes_headroom_is_asked_for_a_group_of_no_profile(tmp_path: Path) -> None:
@@ -474,8 +474,8 @@ def test_sonic_that_computes_headroom_is_asked_for_a_group_of_no_profile(tmp_pat
     state = json.loads(path.read_text())
     state["running"]["DEVICE_METADATA"]["localhost"]["buffer_model"] = "dynamic"
     path.write_text(json.dumps(state))
-    told = say(switch, *(golden_text("sonic", action) for action in ("apply", "confirm")))
-    assert "failed" not in told
+    output = say(switch, *(golden_text("sonic", action) for action in ("apply", "confirm")))
+    assert "failed" not in output
     assert json.loads(path.read_text())["running"]["BUFFER_PG"]["Ethernet4|3"] == {"profile": "NULL"}
     say(switch, golden_text("sonic", "rollback"))
     assert json.loads(path.read_text())["running"] == state["running"]
@@ -546,8 +546,8 @@ def test_a_rollback_goes_back_over_all_changes(system: str, old: str, new_: str,
     assert old in words["apply"]
     say(switch, words["apply"], words["confirm"])
     first = json.loads((switch / "switch.json").read_text())["running"]
-    told = say(switch, words["apply"].replace(old, new_), words["confirm"].replace(old, new_))
-    assert "failed" not in told
+    output = say(switch, words["apply"].replace(old, new_), words["confirm"].replace(old, new_))
+    assert "failed" not in output
     assert json.loads((switch / "switch.json").read_text())["running"] not in (first, found)
     say(switch, words["rollback"])
     assert json.loads((switch / "switch.json").read_text())["running"] == found
@@ -561,8 +561,8 @@ def test_tofino_that_does_not_heed_pauses_is_refused(tmp_path: Path) -> None:
     state = json.loads(path.read_text())
     state["running"]["tf1.tm.port.flowcontrol"]["129"]["mode_rx"] = "NONE"
     path.write_text(json.dumps(state))
-    told = say(switch, golden_text("tofino", "apply"))
-    assert "failed: differs 1/1 mode_rx: found NONE, expected PFC, which bfrt cannot set" in told
+    output = say(switch, golden_text("tofino", "apply"))
+    assert "failed: differs 1/1 mode_rx: found NONE, expected PFC, which bfrt cannot set" in output
     assert json.loads(path.read_text())["running"] == state["running"]
 
 

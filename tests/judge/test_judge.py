@@ -47,8 +47,8 @@ BUILT = Path(__file__).parents[2] / "build/bpf"
 
 
 def flows(*gbps: float, **other: Any) -> FlowResults:
-    told: dict[str, Any] = {"course_gbps": (), "rtt_ms": 1.0, "windows_kb": (), "retransmitted": 0, "sent_bytes": 1}
-    return FlowResults(gbps, **{**told, "cpu_s": 1.0, **other})
+    reported: dict[str, Any] = {"course_gbps": (), "rtt_ms": 1.0, "windows_kb": (), "retransmitted": 0, "sent_bytes": 1}
+    return FlowResults(gbps, **{**reported, "cpu_s": 1.0, **other})
 
 
 def test_a_programs_needs_are_read_from_it() -> None:
@@ -162,10 +162,10 @@ def test_jobs_that_share_fairly_never_interleave(tmp_path: Path) -> None:
     """What the fluid model computes: (150 + 2 x 106.9) ms of 293 for two jobs, and none of them hurt more."""
     jobs = load_experiment(experiment.write_experiment(PROGRAMS / "still.bpf.c", "still", ["two-jobs"], 12, tmp_path))
     run = RUNNER.start(jobs, "jobs.yaml", tmp_path / "runs")
-    told = job_figures(run)
-    assert set(told) == {experiment.variant_name("two-jobs", name) for name in ("still", *experiment.PEERS)}
-    assert told["still-2"]["interleaved"] is None
-    assert told["still-2"]["mean"] == told["still-2"]["worst"] == pytest.approx(363.8 / 293, abs=0.001)
+    reported = job_figures(run)
+    assert set(reported) == {experiment.variant_name("two-jobs", name) for name in ("still", *experiment.PEERS)}
+    assert reported["still-2"]["interleaved"] is None
+    assert reported["still-2"]["mean"] == reported["still-2"]["worst"] == pytest.approx(363.8 / 293, abs=0.001)
 
 
 def test_without_a_file_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -243,9 +243,9 @@ def test_a_transport_that_does_not_compile_fails_with_a_stored_report(
     assert main(["judge", str(program), "--runs", str(tmp_path / "runs"), "--json"]) == 1
     said = capsys.readouterr()
     assert "typo.bpf.c does not build" in said.err
-    told = json.loads(said.out)
-    assert "no member named 'snd_cwdn'" in told["refused"]
-    assert [each["verdict"] for each in told["parts"]["program"]] == ["fail"]
+    reported = json.loads(said.out)
+    assert "no member named 'snd_cwdn'" in reported["refused"]
+    assert [each["verdict"] for each in reported["parts"]["program"]] == ["fail"]
     (page,) = (tmp_path / "runs/judge").glob("*/report.html")
     assert "no member named" in page.read_text()
 

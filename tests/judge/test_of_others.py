@@ -41,18 +41,18 @@ def test_the_kernels_own_selftests_pass(selftests: Path, tmp_path: Path, name: s
     command = [sys.executable, "-m", "roundabout.cli.main", "judge", str(selftests / f"{name}.bpf.c"), "--json", *only]
     done = subprocess.run([*command, "--runs", str(tmp_path)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    told: dict[str, Any] = json.loads(done.stdout)
-    assert told["refused"] == ""
-    assert list(told["figures"]) == [name, "cubic", "dctcp", "dcqcn"]
-    assert all(not kernel["lacks"] for kernel in told["kernels"])
-    figures = told["figures"][name]
+    reported: dict[str, Any] = json.loads(done.stdout)
+    assert reported["refused"] == ""
+    assert list(reported["figures"]) == [name, "cubic", "dctcp", "dcqcn"]
+    assert all(not kernel["lacks"] for kernel in reported["kernels"])
+    figures = reported["figures"][name]
     assert figures["throughput"] > 0.5
     assert (
         figures["jain_8"] > 1 / 8
     )  # windows run away where the kernel begins reductions unasked (docs/explanation/mltcp.md)
     assert figures["program_ns"] > 0
     assert figures["two_jobs_worst"] < 2
-    verdicts = [each for part in told["parts"].values() for each in part]
+    verdicts = [each for part in reported["parts"].values() for each in part]
     assert ("gbps", "fail") not in [(each["name"], each["verdict"]) for each in verdicts]
     assert (tmp_path / "judge").is_dir()
     print(json.dumps(figures, indent=1), *verdicts, sep="\n")

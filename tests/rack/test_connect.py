@@ -101,7 +101,7 @@ def test_a_host_with_a_plain_key_is_reached_beside_marked_lines(folder: Path, wr
     assert answer_of(write(marked_line(folder) + revoked + known)) == "reached"
 
 
-@pytest.mark.parametrize(("known", "certificate", "says"), [
+@pytest.mark.parametrize(("known", "certificate", "message"), [
     ("{ca}@revoked * {host}\n", True, "was revoked"),
     ("@revoked * {host}\ngpu0.example.org {host}\n", False, "was revoked"),
     ("{ca}", False, "No ED25519 host key is known"),  # it shows no certificate
@@ -110,11 +110,11 @@ def test_a_host_with_a_plain_key_is_reached_beside_marked_lines(folder: Path, wr
     ("", False, "No ED25519 host key is known"),
 ], ids=["revoked certificate", "revoked key", "no certificate", "other names", "changed", "unknown"])  # fmt: skip
 def test_a_host_that_openssh_refuses_is_refused(
-    folder: Path, write: Write, known: str, certificate: bool, says: str
+    folder: Path, write: Write, known: str, certificate: bool, message: str
 ) -> None:
     keys = {"ca": marked_line(folder), "ca_key": public(folder / "ca")}
     keys |= {name: public(folder / name) for name in ("host", "user")}
-    with pytest.raises(LostHostError, match=f"lost host s0: cannot connect by ssh: .*{says}"):
+    with pytest.raises(LostHostError, match=f"lost host s0: cannot connect by ssh: .*{message}"):
         answer_of(write(known.format(**keys), certificate=certificate))
 
 

@@ -142,8 +142,8 @@ def test_a_live_run_goes_on_without_a_lost_host_and_catches_up_at_its_end(
     hosts: Hosts, provider: RackProvider, tmp_path: Path, journals: Path, comes_back: bool
 ) -> None:
     went_on = []
-    told = nullcontext() if comes_back else pytest.raises(undo_journal.LostHostsError, match="lost host s2")
-    with told, undo_journal.open_journal("run1", tmp_path / "run", journals) as notes:
+    expectation = nullcontext() if comes_back else pytest.raises(undo_journal.LostHostsError, match="lost host s2")
+    with expectation, undo_journal.open_journal("run1", tmp_path / "run", journals) as notes:
         with notes.register_undo(PENDING, provider.undo):
             hosts.lost = {"s2"}
         went_on.append("to the next trial")

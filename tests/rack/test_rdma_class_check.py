@@ -74,7 +74,7 @@ def fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ends:
         hosts, ends = {}, []
         for number, name in enumerate(NAMES):
             device, address = f"mlx5_{number}", f"127.0.0.{number + 1}"
-            usual = {"dscp_to_prio": {"26": 3}, "marked": True, "heeds": True, "cnp_prio": 6, "version": "6.23"}
+            usual = {"dscp_to_prio": {"26": 3}, "marked": True, "reacts": True, "cnp_prio": 6, "version": "6.23"}
             hosts[device] = {"nic": f"eth{number}", "address": address, **usual, **others.get(name, {})}
             folder = tmp_path / "infiniband" / device / "ports/1/hw_counters"
             folder.mkdir(parents=True)
@@ -254,7 +254,7 @@ def test_verify_shows_a_row_a_pair_and_ends_with_1_where_any_is_wrong(
         with pytest.raises(typer.Exit) as ended:
             verify.command(str(inventory_file), traffic=True, as_json=as_json)
         assert ended.value.exit_code == 1
-    *shown, told = capsys.readouterr().out.splitlines()
+    *shown, last_line = capsys.readouterr().out.splitlines()
     assert [" ".join(line.split()) for line in shown[-3:]] == [
         "s0 s1 90.0 all in their classes",
         "s1 s0 0.0 s1 tx: expected 5, found 0",
@@ -262,7 +262,7 @@ def test_verify_shows_a_row_a_pair_and_ends_with_1_where_any_is_wrong(
     ]
     assert len(restored) == 2 * 12
     assert not (tmp_path / "journals").exists()
-    assert json.loads(told)["traffic"][1]["wrong"] == [{"what": "s1 tx", "expected": "5", "found": "0"}]
+    assert json.loads(last_line)["traffic"][1]["wrong"] == [{"what": "s1 tx", "expected": "5", "found": "0"}]
     assert {"host gpu0.example.org", "switch sonic0.example.org", "port sonic1.example.org Ethernet48"} <= {*leased}
 
 
@@ -332,7 +332,7 @@ def test_a_nic_that_does_not_apply_t_is_named_and_the_others_pass(timers: Timers
 @pytest.mark.parametrize(("rates", "fault", "reason"), [
     ((50, 50, 50), {"writable": False}, "s0: .* dcqcn eth0 T_us: found none of .*cc_params"),
     ((50, 50, 50), {"provisioned": False}, "s0: .*settings.py': .*No such file"),
-    ((50, 50, 50), {"heeds": False}, "s0 handled no CNPs, so that T could not act"),
+    ((50, 50, 50), {"reacts": False}, "s0 handled no CNPs, so that T could not act"),
     ((50, 50, 100), {}, "s0 needs two other servers on links of 50 Gbit/s"),
 ])  # fmt: skip
 def test_a_nic_whose_t_cannot_be_tested_is_named_with_the_reason(

@@ -33,7 +33,7 @@ def spread(median: float) -> dict[str, float]:
     return {"median": median, "min": max(median - 0.5, 0), "max": median + 1}
 
 
-def told(buckets: list[tuple[int, float]], **fields: Any) -> dict[str, Any]:
+def measurement_line(buckets: list[tuple[int, float]], **fields: Any) -> dict[str, Any]:
     """Return a measurement: 10 ms forward, 20 backward, 4 of the optimizer's step; buckets of bytes, ready at ms."""
     return {
         "format": "roundabout gpu computing",
@@ -61,7 +61,7 @@ def told(buckets: list[tuple[int, float]], **fields: Any) -> dict[str, Any]:
 
 
 def measured(buckets: list[tuple[int, float]], **fields: Any) -> GpuMeasurement:
-    return GpuMeasurement.model_validate(told(buckets, **fields))
+    return GpuMeasurement.model_validate(measurement_line(buckets, **fields))
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def test_bytes_are_kept_and_an_iteration_lasts_as_long_as_its_last_part(buckets,
 
 def test_a_profile_is_stamped_with_its_gpu(record, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    path = record(told([(8_000_000, 5)]), told([(8_000_000, 5)], precision="fp32"))
+    path = record(measurement_line([(8_000_000, 5)]), measurement_line([(8_000_000, 5)], precision="fp32"))
     words = [str(path), "VGG16", "precision=tf32", "--payload-gbps", "8", "--save", "vgg16-h100"]
     assert main(["profile", "gpu", *words, "--json"]) == 0
     captured = capsys.readouterr()
@@ -145,8 +145,8 @@ def test_a_profile_is_stamped_with_its_gpu(record, tmp_path, monkeypatch, capsys
 
 
 def test_without_a_model_all_measurements_and_failures_are_shown(record, capsys):
-    failed = {**told([(1, 1)]), "model": "BERT", "error": "RuntimeError: CUDA out of memory"}
-    assert main(["profile", "gpu", str(record(told([(8_000_000, 5)]), failed))]) == 0
+    failed = {**measurement_line([(1, 1)]), "model": "BERT", "error": "RuntimeError: CUDA out of memory"}
+    assert main(["profile", "gpu", str(record(measurement_line([(8_000_000, 5)]), failed))]) == 0
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= 80
     assert "VGG16" in shown
@@ -154,7 +154,7 @@ def test_without_a_model_all_measurements_and_failures_are_shown(record, capsys)
 
 
 def test_of_the_same_measurement_the_last_one_counts(record):
-    path = record(told([(1, 1)]), told([(2, 1)]))
+    path = record(measurement_line([(1, 1)]), measurement_line([(2, 1)]))
     assert choose_measurement(read_gpu_record(path), ["VGG16", "batch=512"]).buckets[0].bytes == 2
 
 
@@ -203,7 +203,7 @@ def test_a_shipped_profile_is_what_the_shipped_record_makes(path, shipped):
     ],
 )
 def test_words_that_name_no_measurement_or_several_are_refused(record, words, message):
-    found = read_gpu_record(record(told([(1, 1)]), told([(1, 1)], precision="bf16")))
+    found = read_gpu_record(record(measurement_line([(1, 1)]), measurement_line([(1, 1)], precision="bf16")))
     with pytest.raises(RecordError, match=message):
         choose_measurement(found, words)
 
@@ -214,10 +214,13 @@ def test_words_that_name_no_measurement_or_several_are_refused(record, words, me
         ("", "found no line, expected a measurement in each"),
         ("{", "line 1: found no JSON"),
         ({"format": "other"}, "line 1: found another format"),
-        ({**told([(1, 1)]), "schema": 2}, "line 1: found schema 2, expected 1"),
-        (told([(1, 1)], batch=0), "line 1: found batch = 0"),
-        (told([(1, 1)], forward_ms={**spread(1), "median": float("nan")}), r"line 1: found forward_ms.median = nan"),
-        (told([]), "line 1: found buckets ="),
+        ({**measurement_line([(1, 1)]), "schema": 2}, "line 1: found schema 2, expected 1"),
+        (measurement_line([(1, 1)], batch=0), "line 1: found batch = 0"),
+        (
+            measurement_line([(1, 1)], forward_ms={**spread(1), "median": float("nan")}),
+            r"line 1: found forward_ms.median = nan",
+        ),
+        (measurement_line([]), "line 1: found buckets ="),
     ],
 )
 def test_a_damaged_record_is_refused_with_its_line(record, line, message):

@@ -283,7 +283,7 @@ def test_an_entry_is_undone_once(tmp_path):
 
 
 def test_an_entry_that_cannot_be_undone_stays_in_the_journal(tmp_path):
-    folder, told, undone = tmp_path / "roundabout" / "runs", [], []
+    folder, notices, undone = tmp_path / "roundabout" / "runs", [], []
 
     def fails(_entry):
         raise RoundaboutError("no", "mend it")
@@ -294,11 +294,11 @@ def test_an_entry_that_cannot_be_undone_stays_in_the_journal(tmp_path):
         notes.register_undo({"kind": "testbed"}, fails),
     ):
         pass
-    (failed,) = undo_journal.replay(folder, fails, told.append)
+    (failed,) = undo_journal.replay(folder, fails, notices.append)
     assert (failed.message, failed.hint, failed.entries) == ("run id: no", "mend it", [{"kind": "testbed"}])
-    assert undo_journal.replay(folder, note(undone), told.append) == []
+    assert undo_journal.replay(folder, note(undone), notices.append) == []
     assert undone == ["testbed"]
-    assert told == ["undoing what run id left: testbed"] * 2
+    assert notices == ["undoing what run id left: testbed"] * 2
     assert list(tmp_path.iterdir()) == []
 
 

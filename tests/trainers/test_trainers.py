@@ -131,8 +131,8 @@ sys.path.insert(0, {str(FOLDER)!r})
 sys.modules["torch"] = None
 runpy.run_path({str(PROGRAM)!r}, run_name="__main__")"""
     task = Task(described([[0, 1, 9], [1, 0, 9]]), 0, PurePosixPath("/"))
-    told = Trainer(name="ddp").argv(task)[len(LAUNCHED) + 2 :]
-    with asked_to(run, *told) as process:
+    arguments = Trainer(name="ddp").argv(task)[len(LAUNCHED) + 2 :]
+    with asked_to(run, *arguments) as process:
         event = json.loads(process.stdout.readline())
         assert (process.wait(timeout=60), event["event"]) == (1, "error")
     assert event["message"].startswith(f"{sys.executable} cannot train so (")
@@ -142,10 +142,10 @@ runpy.run_path({str(PROGRAM)!r}, run_name="__main__")"""
 def test_the_command_line_of_a_worker():
     task = Task({"name": "j1"}, 1, PurePosixPath("/opt/roundabout"))
     program = (*LAUNCHED, "/usr/bin/python3", "/opt/roundabout/bin/ddp.py")
-    told = ("--rank", "1", "--job", '{"name":"j1"}', "--batch", "16")
-    assert Trainer(name="ddp").argv(task) == (*program, *told, "--paced")
-    assert Trainer(name="ddp", paced=False).argv(task) == (*program, *told)
-    assert Trainer(name="ddp", record="kineto").argv(task) == (*program, *told, "--record", "kineto", "--paced")
+    arguments = ("--rank", "1", "--job", '{"name":"j1"}', "--batch", "16")
+    assert Trainer(name="ddp").argv(task) == (*program, *arguments, "--paced")
+    assert Trainer(name="ddp", paced=False).argv(task) == (*program, *arguments)
+    assert Trainer(name="ddp", record="kineto").argv(task) == (*program, *arguments, "--record", "kineto", "--paced")
 
 
 def test_the_command_line_under_torchrun():

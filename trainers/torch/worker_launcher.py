@@ -28,23 +28,25 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 def main():
     """Start the command. Print an error event, and return 1, if it cannot start."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--user", required=True, help="whose rights the command has, if root starts it")
+    parser.add_argument("--user", required=True, help="user of the command if root starts it")
     parser.add_argument("--host-name", help="name of the host for this command alone; needs root")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="absolute paths of an interpreter and a program, ...")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     try:
         hurry()
         if os.geteuid() == 0:
-            open_store(asked.command)
-            become(pwd.getpwnam(asked.user), asked.host_name)
-        for path in asked.command[:2]:
-            check_readable(path, asked.user)
+            open_store(options.command)
+            become(pwd.getpwnam(options.user), options.host_name)
+        for path in options.command[:2]:
+            check_readable(path, options.user)
         LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-        os.execv(asked.command[0], asked.command)  # noqa: S606 - it replaces this program
+        os.execv(options.command[0], options.command)  # noqa: S606 - it replaces this program
     except KeyError:
-        return refuse("user {!r}: this host has no such user: name another by the trainer's `user`".format(asked.user))
+        return refuse(
+            "user {!r}: this host has no such user: name another by the trainer's `user`".format(options.user)
+        )
     except OSError as error:
-        return refuse("user {!r}: {}".format(asked.user, error))
+        return refuse("user {!r}: {}".format(options.user, error))
 
 
 def hurry():
@@ -55,10 +57,10 @@ def hurry():
 
 def open_store(command):
     """Open the socket of the store, if the command is that of a job's first worker, which inherits the socket."""
-    told = dict(zip(command, command[1:]))
-    if told.get("--rank") != "0":
+    options = dict(zip(command, command[1:]))
+    if options.get("--rank") != "0":
         return
-    workers = json.loads(told["--job"])["workers"]
+    workers = json.loads(options["--job"])["workers"]
     hosts = [worker["address"] for worker in workers]
     listener = rendezvous_store.listen(workers[0]["address"], workers[0]["port"], hosts)
     listener.set_inheritable(True)

@@ -164,7 +164,7 @@ class Engine:
     def run(self, until_ps: int = NEVER, *, while_jobs: bool = True, is_stopped: StopCheck = lambda: False) -> None:
         """Advance until an instant. With `while_jobs`, stop when all jobs have ended their iterations.
 
-        `is_stopped` is asked some times a second.
+        `is_stopped` is called some times a second.
 
         Raises:
             EngineError: it was stopped.

@@ -32,7 +32,7 @@ class Ports:
     directions: tuple[tuple[tuple[str, str], Link], ...]
     numbers: Mapping[Direction, int]
     routes: dict[Flow, tuple[int, ...]] = field(default_factory=dict)
-    """Those that were asked for: hosts have several queue pairs on each."""
+    """The requested ones: hosts have several queue pairs on each."""
 
     def route(self, flow: Flow) -> tuple[int, ...]:
         """Return the ports that a flow crosses from one host to another."""
@@ -60,15 +60,15 @@ def ecn_thresholds(spec: TrialSpec, fabric: Fabric) -> Ecn:
     if spec.queue == "drop-tail":
         return NEVER_MARK
     users = [*(job.transport for job in spec.jobs.values()), *map(spec.transport_of, spec.topology.hosts)]
-    asked = {user.thresholds for user in users if user and user.thresholds}
-    if len(asked) > 1:
-        found = "; ".join(sorted(map(str, asked)))
+    requested = {user.thresholds for user in users if user and user.thresholds}
+    if len(requested) > 1:
+        found = "; ".join(sorted(map(str, requested)))
         raise UnsupportedError(
             f"transport.ecn: found different thresholds ({found}), expected one for all switches",
             "give all jobs the same `set` or `ecn`",
         )
-    if asked:
-        return asked.pop()
+    if requested:
+        return requested.pop()
     if spec.queue == "step":
         step = step_bytes(spec.topology.bottleneck.line_rate_gbps, spec.topology.mtu_bytes)
         return Ecn(Kmin_bytes=step, Kmax_bytes=step, Pmax=1)

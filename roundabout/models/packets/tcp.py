@@ -23,7 +23,7 @@ def tcp_settings(spec: TrialSpec, hosts: TcpHosts) -> dict[str, int]:
 
     Queues that drop need tail-loss probes and short timeouts; queues that mark need ECN.
     """
-    drops, asked = spec.queue == "drop-tail", spec.tcp
+    drops, requested = spec.queue == "drop-tail", spec.tcp
     return {
         "mss_bytes": segment_bytes(spec.topology.mtu_bytes),
         "header_bytes": HEADER_BYTES,
@@ -36,10 +36,10 @@ def tcp_settings(spec: TrialSpec, hosts: TcpHosts) -> dict[str, int]:
         "rto_min_ps": round((hosts.drop_tail_rto_min_ms if drops else hosts.rto_min_ms) * PS_PER_MS),
         "rto_initial_ps": RTO_INITIAL_MS * PS_PER_MS,
         "delayed_ack_ps": round(hosts.delayed_ack_ms * PS_PER_MS),
-        "ack_segments": 1 if asked.delayed_acks is False else hosts.ack_segments,
+        "ack_segments": 1 if requested.delayed_acks is False else hosts.ack_segments,
         "jitter_ps": round(hosts.jitter_us * PS_PER_US),
-        "is_ecn": not drops if asked.ecn is None else asked.ecn,
-        "has_tail_loss_probe": drops if asked.tail_loss_probes is None else asked.tail_loss_probes,
+        "is_ecn": not drops if requested.ecn is None else requested.ecn,
+        "has_tail_loss_probe": drops if requested.tail_loss_probes is None else requested.tail_loss_probes,
         "restarts_after_idle": hosts.restarts_after_idle,
         "is_paced": hosts.is_paced,
         "hystart": hosts.uses_hystart,

@@ -46,13 +46,13 @@ def transport_values(transport: Transport, rate_gbps: float) -> Values:
     return values
 
 
-def _host_value(parameter: Parameter, asked: float | str) -> float | str:
-    if isinstance(asked, str):
-        return asked
+def _host_value(parameter: Parameter, requested: float | str) -> float | str:
+    if isinstance(requested, str):
+        return requested
     try:
-        return parameter.host_value(asked)
+        return parameter.host_value(requested)
     except ValueError as error:
-        where = f"transport.{parameter.name}: found {asked:g}, allowed is {error}"
+        where = f"transport.{parameter.name}: found {requested:g}, allowed is {error}"
         raise UnsupportedError(where, "choose another value, or a faster link") from None
 
 

@@ -77,9 +77,9 @@ def script_arguments(inventory: Inventory, server: Server, root: str = "") -> li
     irqs = common.irq_cpus or ""
     own = address_of(server)
     others = [address_of(each) for each in inventory.servers.values() if each is not server]
-    asked = [common.driver, common.gpu, common.clock, common.governor, irqs, str(common.mtu_bytes)]
+    requested = [common.driver, common.gpu, common.clock, common.governor, irqs, str(common.mtu_bytes)]
     needed = [glibc_needed(ROOT / str(replay.Trainer.rdma_program)), gpu_driver_needed(common.versions)]
-    return [root, server.nic, *asked, own, *needed, *others]
+    return [root, server.nic, *requested, own, *needed, *others]
 
 
 def gpu_driver_needed(versions: str) -> str:

@@ -86,12 +86,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--burst", type=int, default=1, metavar="PACKETS")
     parser.add_argument("--iterations", type=int, default=6)
     parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args(arguments)
-    said = dict(each.split("=", 1) for each in asked.set) | ({"only": f"[{asked.only}]"} if asked.only else {})
-    for cell in load_checked_experiment(asked.experiment, None, overrides_from_texts(said)).cells:
-        spec, fabric = with_iterations(cell.spec, asked.iterations), Fabric(burst_packets=asked.burst)
-        shares = play(spec, asked.cable, fabric, asked.seed)
-        print(f"{cell.levels}: {shares.flows} flows on {asked.cable}, evenness {shares.evenness:.2f}", flush=True)
+    options = parser.parse_args(arguments)
+    texts = dict(each.split("=", 1) for each in options.set) | ({"only": f"[{options.only}]"} if options.only else {})
+    for cell in load_checked_experiment(options.experiment, None, overrides_from_texts(texts)).cells:
+        spec, fabric = with_iterations(cell.spec, options.iterations), Fabric(burst_packets=options.burst)
+        shares = play(spec, options.cable, fabric, options.seed)
+        print(f"{cell.levels}: {shares.flows} flows on {options.cable}, evenness {shares.evenness:.2f}", flush=True)
         print("  increases a CNP:", ", ".join(f"{each:.2f}" for each in shares.increases), flush=True)
         for name, times in shares.iterations_ms.items():
             of_all = f"median {np.median(times):.1f}, mean {np.mean(times):.1f}"

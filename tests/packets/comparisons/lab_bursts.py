@@ -104,13 +104,13 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=16)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--json", action="store_true")
-    asked = parser.parse_args()
-    cells = [each for each in roundabout.load_experiment(asked.experiment).cells if each.variant != "alone"]
-    for words in asked.labs or [""]:
+    options = parser.parse_args()
+    cells = [each for each in roundabout.load_experiment(options.experiment).cells if each.variant != "alone"]
+    for words in options.labs or [""]:
         dilation, *rest = words.split(":")
         lab = Lab(float(dilation), float(rest[0]), *map(int, rest[1:])) if words else None
-        found = [figures(lab, cells, asked.iterations, seed) for seed in range(1, asked.seeds + 1)]
-        if asked.json:
+        found = [figures(lab, cells, options.iterations, seed) for seed in range(1, options.seeds + 1)]
+        if options.json:
             print(json.dumps({"lab": words, "burst_bytes": lab and lab.burst_bytes, "found": found}), flush=True)
             continue
         print(f"{words}: bursts of {lab.burst_bytes / 1e3:.0f} kB" if lab else "packets", flush=True)

@@ -128,7 +128,7 @@ def client(fabric: Fabric, device: str, address: str, port: int, tclass: int) ->
     written = int(GBPS * 1e9 / 8 * SECONDS)
     fabric.count(device, tx_prio0_bytes=9000)
     fabric.count(device, **{f"tx_prio{fabric.priority(device, tclass)}_bytes": written})
-    if fabric.crowded(to) and fabric.hosts[to]["marked"] and fabric.hosts[device]["heeds"]:
+    if fabric.crowded(to) and fabric.hosts[to]["marked"] and fabric.hosts[device]["reacts"]:
         fabric.count(device, rp_cnp_handled=CNPS)
     print(" WARNING: BW peak won't be measured in this run.")
     print(f"{fabric.gbps(device):f}")

@@ -47,9 +47,9 @@ WAYS = {
     "Ctrl-C twice": [(0, signal.SIGINT), (1, signal.SIGINT)],
     "Ctrl-C, and again while all is undone": [(0, signal.SIGINT), (6, signal.SIGINT)],
     "SIGTERM, and SIGKILL while all is undone": [(0, signal.SIGTERM), (4, signal.SIGKILL)],
-    "SIGKILL, and whoever comes next, too": [(0, signal.SIGKILL)],
+    "SIGKILL, and the next run, too": [(0, signal.SIGKILL)],
 }
-AGAIN, FIRST = "whoever comes next, too", 40  # points, in which journals are replayed, and a run begins
+AGAIN, FIRST = "the next run, too", 40  # points, in which journals are replayed, and a run begins
 COMMANDS = ("resume", "run", "clean")
 ORDERS = list(itertools.product(COMMANDS, repeat=2))
 VARIANTS = "alone: {one_job_at_a_time: true, iterations: 1}"  # two trials, one a job
