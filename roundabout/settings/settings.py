@@ -52,7 +52,7 @@ if not __package__:  # run as a program, on a host: the parts lie beside it, and
 from roundabout.settings import settings_linux, settings_nic, settings_qos
 from roundabout.settings.settings_guard import refuse_links_in_use
 from roundabout.settings.settings_host import AbsentError, Host, Kind, SettingsError, Value
-from roundabout.settings.settings_journal import JOURNAL, Entry, Journal, Key, owners_by_setting, remove_owner
+from roundabout.settings.settings_journal import JOURNAL, Entry, Journal, Key, owners_by_setting
 from roundabout.settings.settings_undo import can_undo, cancel_undo, confirm_change, is_undo_pending, start_undo
 
 KINDS: Dict[str, Kind] = {**settings_linux.KINDS, **settings_qos.KINDS, **settings_nic.KINDS}
@@ -171,12 +171,18 @@ def _apply(host: Host, wanted: Dict[Key, Value], owner: str, undo_after_s: Optio
         found = read_all(host, wanted)
         changes = [key for key, value in wanted.items() if not _equal(key, value, found[key])]
         refuse_links_in_use(host, changes)
-        if undo_after_s and (changes or is_undo_pending(host, owner)):
-            start_undo(host, owner, undo_after_s, _restore_command(host, owner))
-        else:
+        if not changes and not (undo_after_s and is_undo_pending(host, owner)):
             undo_after_s = None
         entries = _journal_entries(host, wanted, found, changes, owner)
-        now = _write_or_undo(host, journal, entries, wanted, owner) if entries else found
+        now = found
+        if entries or undo_after_s:
+            is_first = not any(entry["owner"] == owner for entry in _outstanding(journal))
+            journal.append(list(entries.values()))
+            try:
+                now = _write(host, entries, wanted, owner, undo_after_s)
+            except (SettingsError, OSError, ValueError) as error:
+                outcome = _undo(host, journal, entries, owner, is_first)
+                raise SettingsError(f"{error}; {outcome}", getattr(error, "hint", "")) from error
     changed = [_label(key) for key in changes if not _equal(key, now[key], found[key])]
     answer = {"found": nest(found), "applied": nest(now), "changed": changed, "differs": differences(wanted, now)}
     return {**answer, "undo_after_s": undo_after_s}
@@ -198,39 +204,38 @@ def _journal_entries(
     return {key: _entry(key, owner, boot, touched[key], wanted.get(key)) for key in [*changes, *dragged]}
 
 
-def _write_or_undo(
-    host: Host, journal: Journal, entries: Dict[Key, Entry], wanted: Dict[Key, Value], owner: str
+def _write(
+    host: Host, entries: Dict[Key, Entry], wanted: Dict[Key, Value], owner: str, undo_after_s: Optional[int]
 ) -> Dict[Key, Value]:
-    """Journal and write the settings of `entries`. Return all values of `wanted` afterwards.
-
-    After a failure restore what was written. Then raises SettingsError.
-    """
-    is_first = not any(entry["owner"] == owner for entry in _outstanding(journal))
-    journal.append(list(entries.values()))
-    try:
-        write_all(host, {key: entry["wrote"] for key, entry in entries.items() if entry["wrote"] is not None})
-        return read_all(host, wanted)
-    except (SettingsError, OSError, ValueError) as error:
-        failed = _undo(host, journal, entries, is_first)
-        if not failed and is_undo_pending(host, owner):
-            cancel_undo(host, owner)
-        lost = f"NOT restored are {_describe_failures(failed)}" if failed else "what was written is restored"
-        raise SettingsError(f"{error}; {lost}", getattr(error, "hint", "")) from error
+    """Start the timer of the undo, and write the settings of `entries`. Return all values of `wanted` afterwards."""
+    if undo_after_s:
+        start_undo(host, owner, undo_after_s, _restore_command(host, owner))
+    write_all(host, {key: entry["wrote"] for key, entry in entries.items() if entry["wrote"] is not None})
+    return read_all(host, wanted)
 
 
-def _undo(host: Host, journal: Journal, entries: Dict[Key, Entry], is_first: bool) -> List[Dict[str, Any]]:
-    """Restore what one `apply` wrote, the newest first, and journal that. Return the failures.
+def _undo(host: Host, journal: Journal, entries: Dict[Key, Entry], owner: str, is_first: bool) -> str:
+    """Restore what one `apply` wrote, the newest first, and journal that. Return a sentence about it.
 
     `is_first` is True if the owner had nothing to restore before, so that it has nothing afterwards.
     """
-    report = _restore_entries(host, entries)
-    if is_first and not report["failed"]:
-        journal.append([{"entry": "restored", "owner": entry["owner"]} for entry in list(entries.values())[:1]])
-        if not _outstanding(journal):
-            journal.empty()
-    elif not report["failed"]:
+    failed = _restore_entries(host, entries)["failed"]
+    if failed:
+        return f"NOT restored are {_describe_failures(failed)}"
+    if is_first:
+        _journal_restored(journal, owner)
+    else:
         journal.append([dict(entry, wrote=entry["found"]) for entry in entries.values() if entry["wrote"] is not None])
-    return report["failed"]
+    if is_undo_pending(host, owner):
+        cancel_undo(host, owner)
+    return "what was written is restored"
+
+
+def _journal_restored(journal: Journal, owner: str) -> None:
+    """Journal that all of `owner` is restored. Empty the journal if no other owner has anything to restore."""
+    journal.append([{"entry": "restored", "owner": owner}])
+    if not _outstanding(journal):
+        journal.empty()
 
 
 def _outstanding(journal: Journal) -> List[Entry]:
@@ -266,9 +271,7 @@ def restore(host: Host, owner: str) -> Dict[str, Any]:
         skipped = [{"setting": _label(key), "reason": reason} for key, reason in reasons.items() if reason]
         report["skipped"] = skipped + report["skipped"]
         if mine and not report["failed"]:
-            journal.append([{"entry": "restored", "owner": owner}])
-            if all(remove_owner(stack, owner) == [] for stack in stacks.values()):
-                journal.empty()
+            _journal_restored(journal, owner)
     return report
 
 

@@ -94,3 +94,17 @@ def test_without_systemd_there_is_no_timer(host: Host) -> None:
     (host.root / "run/systemd/system").rmdir()
     assert settings.apply(host, MTU, "provision", 300)["undo_after_s"] is None
     assert timers(host) == {}
+
+
+def test_a_journal_that_cannot_be_written_starts_no_timer(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.apply(host, MTU, "provision", 300)
+    settings.confirm(host, "provision")
+
+    def fail(*_arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(settings.Journal, "append", fail)
+    with pytest.raises(OSError, match="No space left"):
+        settings.apply(host, {"link": {"eth2": {"mtu": 4200}}}, "provision", 300)
+    assert timers(host) == {}
+    assert settings.read(host, MTU)["differs"] == []
