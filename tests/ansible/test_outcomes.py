@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from roundabout.runner.hosts import playbooks
 from roundabout.runner.hosts.playbooks import Playbook, ProvisionError, run_playbook
 from tests.ansible.test_switches import FAKE, facts
 
@@ -64,6 +65,22 @@ def rack(servers: Any, tmp_path: Path) -> Rack:
     for name in SWITCHES:
         subprocess.run([*rack.switches[name]["switches_ssh"], "--minutes", "0"], check=True)
     return rack
+
+
+RECAP = """
+PLAY RECAP ****
+localhost  : ok=1    changed=0    unreachable=0    failed=0    skipped=0    rescued=0    ignored=0
+s0         : ok=5    changed=1    unreachable=0    failed=0    skipped=0    rescued=0    ignored=1
+s1         : ok=6    changed=1    unreachable=0    failed=0    skipped=0    rescued=0    ignored=0
+"""
+
+
+def test_a_connection_that_was_lost_for_a_task_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(playbooks, "run_ansible", lambda *_arguments: (0, RECAP))
+    with pytest.raises(ProvisionError) as error:
+        run_playbook("rollback", [tmp_path])
+    assert error.value.failures.keys() == {"s0"}
+    assert "the connection was lost" in error.value.failures["s0"]
 
 
 FIRST, SECOND = "connectx-5-ofed", "connectx-5-inbox"

@@ -20,7 +20,7 @@ from roundabout.store import scratch
 PLAYBOOKS = ROOT / "ansible"
 TASK_TIMEOUT_S = 600  # time limit of a task on a host; tasks that fetch packages have their own
 CONTROLLER = "localhost"  # where the last play of each playbook lists the outcomes
-RECAP = re.compile(r"^(?P<host>\S+) +: ok=\d+ +changed=(?P<changed>\d+) ", re.MULTILINE)
+RECAP = re.compile(r"^(?P<host>\S+) +: ok=\d+ +changed=(?P<changed>\d+) .* ignored=(?P<ignored>\d+)", re.MULTILINE)
 
 Playbook = Literal["site", "verify", "rollback"]
 Reports = dict[str, dict[str, Any]]  # by host
@@ -89,8 +89,11 @@ def run_playbook(
         reports = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
         outcomes = folder / "outcomes"
         failures = json.loads(outcomes.read_text()) if outcomes.exists() else {}
-    changed = {found["host"]: int(found["changed"]) for found in RECAP.finditer(output)}
-    changed.pop(CONTROLLER, None)
+    recap = [found for found in RECAP.finditer(output) if found["host"] != CONTROLLER]
+    changed = {found["host"]: int(found["changed"]) for found in recap}
+    # Only lost connections are ignored in plays, which go on after them.
+    missed = [found["host"] for found in recap if int(found["ignored"]) and found["host"] not in failures]
+    failures |= dict.fromkeys(missed, "the connection was lost for some time, so that tasks were left out; try again")
     if failures:
         done = ", ".join(host for host in changed if host not in failures) or "none"
         reasons = [f"{host}: {reason}" for host, reason in failures.items()]
