@@ -37,7 +37,8 @@ PROBE = ["python3", "-IS", "-c", (HOST_PROGRAMS / "port_probe.py").read_text()]
 def check_ports(inventory: Inventory, findings: Mapping[str, list[Finding]]) -> dict[str, list[Finding]]:
     """Return the finding on the ports of each server that another server tried to reach, by host.
 
-    Servers that do not answer, or lack their address or Python according to `findings`, are left out.
+    Servers that do not answer, or lack their address or Python according to `findings`, are left out, and so are those
+    without a free port.
     """
     able = [host for host, found in findings.items() if _is_able(found)]
     servers = [inventory.servers[host] for host in able]
@@ -45,8 +46,9 @@ def check_ports(inventory: Inventory, findings: Mapping[str, list[Finding]]) -> 
         return {}
     with _listening(inventory, servers) as free, ThreadPoolExecutor(len(servers)) as pool:
         sources = [servers[-1], *servers[:-1]]
-        tried = pool.map(lambda *each: _connect(inventory, *each), sources, servers, free)
-        return {host: [finding] for host, finding in zip(able, tried, strict=True)}
+        tests = [(host, test) for host, *test in zip(able, sources, servers, free, strict=True) if test[-1]]
+        tried = pool.map(lambda each: _connect(inventory, *each[1]), tests)
+        return {host: [finding] for (host, _), finding in zip(tests, tried, strict=True)}
 
 
 def _is_able(found: list[Finding]) -> bool:
