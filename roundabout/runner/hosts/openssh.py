@@ -78,7 +78,7 @@ def connect_host(host: str, config: Path, user: str, alias: str) -> "Connection"
         connect_timeout=CONNECT_TIMEOUT_S,
         connect_kwargs={
             "key_filename": [name for name in settings["identityfile"] if Path(name).exists()],
-            "allow_agent": own_keys,
+            "allow_agent": True,  # as in OpenSSH, which with IdentitiesOnly also lets the agent sign
             "look_for_keys": own_keys,
             "disabled_algorithms": {"keys": others},
         },
@@ -122,6 +122,7 @@ def verify_host_key(host: str, config: Path, user: str, alias: str) -> HostKey:
     return HostKey(kind.removesuffix(CERTIFICATE), fingerprint)
 
 
+@lru_cache(maxsize=4096)
 def read_settings(host: str, config: Path, user: str, alias: str) -> Mapping[str, Any]:
     """Return what `ssh -G` reports of a machine, with tokens replaced, and a jump host as a ProxyCommand."""
     from paramiko import SSHConfig  # noqa: PLC0415 - as above

@@ -7,6 +7,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -82,6 +83,7 @@ def script_arguments(inventory: Inventory, server: Server, root: str = "") -> li
     return [root, server.nic, *requested, own, *needed, *others]
 
 
+@cache
 def gpu_driver_needed(versions: str) -> str:
     """Return the lowest version of the GPU's driver for trainers that compute with the training software `versions`."""
     return str(load_yaml(TRAINING_VERSIONS).root["versions_known"][versions]["driver"])
@@ -92,6 +94,7 @@ def _script(inventory: Inventory) -> str:
     return f"shared_nic=yes\n{SCRIPT}" if inventory.common.shared_nic else SCRIPT
 
 
+@cache
 def glibc_needed(program: Path) -> str:
     """Return the newest glibc version that a program's symbols require, such as "2.34", or "2.0" without any."""
     names = re.findall(rb"\0GLIBC_2\.(\d+)(?=[.\0])", program.read_bytes()) if program.exists() else []
