@@ -121,14 +121,14 @@ def _figure(value: float | str | None) -> float | None:
 
 
 def _sources(expectation: Expectation, found: Sequence[papers.PrintedEntry]) -> tuple[str | None, tuple[str, ...]]:
-    """Return where it is printed, and its rows of the scoreboard; `source` may be a row's id."""
+    """Return where it is printed, and its rows of the scoreboard: the row that `source` names, or the figures' rows."""
     row = next((place for place in papers.rows() if place[1].id == expectation.source), None)
     sources = [each.source for each in found]
     if row:
         sources.append(f"{row[0].name}, {row[1].source}")
     elif expectation.source:
         sources = [expectation.source]
-    rows = [*(each.row.id for each in found), *([row[1].id] if row else [])]
+    rows = [row[1].id] if row else [each.row.id for each in found]
     return "; ".join(dict.fromkeys(sources)) or None, tuple(dict.fromkeys(rows))
 
 

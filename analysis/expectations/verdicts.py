@@ -4,7 +4,8 @@
 The interval of a figure decides. The verdict is `pass` if the whole interval is as expected, `fail` if none of it is,
 else `inconclusive`. Expected is a tolerance around the paper's figure, a bound, or a place above the previous name's
 interval. Without an interval the verdict is `inconclusive`, unless the run was computed without random parts, so that
-its figures are exact. With several cases all must be as expected. Without a figure the verdict is `not measured`.
+its figures are exact. With several cases all must be as expected. Without a figure the verdict is `not measured`, and
+so it is for results of papers that depend on what the testbed does not model.
 A verdict is at most `inconclusive` if a cell of its variants and levels has only disturbed trials.
 Nothing is judged if `--set` altered the experiment.
 """
@@ -89,14 +90,31 @@ class Verdict:
 def judge(reading: CachedReading, study: str) -> tuple[Verdict, ...]:
     """Return the verdict on each expectation of the run's experiment and on each claim about its kind of `study`.
 
-    Nothing is judged if `--set` altered the experiment.
+    Nothing is judged if `--set` altered the experiment, and no result that depends on what the testbed does not model.
     """
     experiment = reading.experiment
     set_ = ", ".join(f"{path}={json.dumps(value)}" for path, value in experiment.altered_fields.items())
-    why = f"not judged: changed by --set {set_}" if set_ else ""
+    altered = f"not judged: changed by --set {set_}" if set_ else ""
     return tuple(
-        judge_expectation(reading, each.expectation, each.shows, why) for each in expectations(experiment, study)
+        judge_expectation(
+            reading, each.expectation, each.shows, altered or why_not_shown(reading.testbed, _rows_of(each))
+        )
+        for each in expectations(experiment, study)
     )
+
+
+def why_not_shown(testbed: str, rows: Collection[str]) -> str:
+    """Return the reason why a testbed can show none of these rows; empty if it can show one, or without any row."""
+    reasons = [papers.row_of(row).why_not_shown(testbed) for row in rows]
+    return f"not shown: {reasons[0]}" if reasons and all(reasons) else ""
+
+
+def _rows_of(claim: papers.Claim) -> tuple[str, ...]:
+    """Return the rows of an expectation or claim; none for an expectation that cannot be resolved."""
+    try:
+        return (*resolve(claim.expectation).rows, *claim.rows)
+    except RoundaboutError:
+        return ()
 
 
 def expectations(experiment: Experiment, study: str) -> list[papers.Claim]:

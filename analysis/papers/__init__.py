@@ -5,12 +5,13 @@ from functools import cache
 from typing import NamedTuple
 
 from analysis.papers import hotnets, interleaving, salamy
-from analysis.papers.entries import Claim, Entry, Figures, Paper, Row
+from analysis.papers.entries import DECIDING, Claim, Entry, Figures, Paper, Row
 from roundabout.core.errors import UsageError
 from roundabout.spec.errors import suggest
 from roundabout.spec.expectation import PRINTED_FIGURE
 
 __all__ = [
+    "DECIDING",
     "PAPERS",
     "Claim",
     "Entry",
@@ -21,6 +22,7 @@ __all__ = [
     "claims",
     "find_printed",
     "printed_entries",
+    "row_of",
     "rows",
 ]
 
@@ -52,6 +54,11 @@ def find_printed(name: str) -> PrintedEntry:
 def rows() -> tuple[tuple[Paper, Row], ...]:
     """Return every row of the scoreboard, in the order of papers."""
     return tuple((paper, row) for paper in PAPERS for row in paper.rows)
+
+
+def row_of(id_: str) -> Row:
+    """Return the row with this id."""
+    return next(row for _, row in rows() if row.id == id_)
 
 
 def claims(study: str) -> tuple[Claim, ...]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reasons why rows of the scoreboard fail: a sentence each, with the measurement that shows it, by the row's id."""
+"""The measured cause of each row of the scoreboard that fails or stays undecided, by the row's id."""
 
 from collections.abc import Mapping
 
@@ -14,9 +14,8 @@ CAUSES: Mapping[str, str] = {
         "gives 1.47 times and not 1.23 (docs/results/figure-2.md)."
     ),
     "A Table 1, B Table 3.1": (
-        "Links shared like water know no timers, so all speed-ups by unfairness are 1.00 at flow level, where the "
-        "paper has 0.92 to 1.48; in the lab ten of its eleven signs beyond 5 % come out right "
-        "(docs/results/table-1.md)."
+        "The published runs have one repetition, so that no figure has an interval. Four repetitions would decide most "
+        "of them; ten of the table's eleven signs beyond 5 % come out right (docs/results/table-1.md)."
     ),
     "B Table 4.3": (
         "The printed times are longer than these profiles need alone: snapshot 1 prints 138 and 148 ms with Cassini "

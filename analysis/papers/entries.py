@@ -3,15 +3,32 @@
 
 import csv
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import TypeAdapter
 
 from roundabout.spec.expectation import Expectation
 
 T = TypeVar("T")
+Effect = Literal["link sharing", "transports", "software"]
+"""The part of a real cluster that a result depends on: how links are shared, transports, or programs on hosts."""
+
+NOT_MODELLED: Mapping[str, Mapping[Effect, str]] = {
+    "fluid": {
+        "transports": "the flow level has no transports, timers or queues",
+        "software": "the flow level runs no programs",
+    },
+    "packets": {"software": "the packet level runs no programs"},
+}
+"""By testbed, the effects that it does not model, each with the reason. Other testbeds model all of them."""
+DECIDING = ("rack", "fluid", "packets", "lab")
+"""Testbeds in the order in which they decide a row, among those that model what the row depends on.
+
+Real hosts come first. Of the others, an exact result comes before one with intervals, and full rates before scaled
+ones.
+"""
 Figures = float | Mapping[str, float] | tuple[tuple[float, float], ...] | Callable[[float], float]
 """A number; numbers by name (a table's row); points (x, y); or an equation."""
 
@@ -44,7 +61,8 @@ class Entry:
 class Row:
     """A result of a paper, which is a row of the scoreboard: its subject, its headline figures as text, and its place.
 
-    `entries` are the figures to which measurements can be compared.
+    `entries` are the figures to which measurements can be compared. The experiments `shown_by` decide the row, each on
+    the first testbed of `DECIDING` that models what the result `depends_on` and has a figure.
     """
 
     id: str
@@ -52,6 +70,12 @@ class Row:
     headline: str
     source: str
     entries: tuple[Entry, ...] = ()
+    shown_by: tuple[str, ...] = field(kw_only=True)
+    depends_on: Effect = field(default="transports", kw_only=True)
+
+    def why_not_shown(self, testbed: str) -> str:
+        """Return the reason why a testbed cannot show the result; empty if it can."""
+        return NOT_MODELLED.get(testbed, {}).get(self.depends_on, "")
 
 
 @dataclass(frozen=True)

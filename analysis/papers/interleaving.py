@@ -75,6 +75,7 @@ PAPER = Paper(
                 Entry("1.2/marks", "fewer packets marked or dropped, at best", 28.8, "times"),
                 Entry("1.2/iterations", "iterations until jobs interleave", 30, "iterations"),
             ),
+            shown_by=("mltcp-vgg19",),
         ),
         Row(
             "B Fig 4.1",
@@ -86,6 +87,8 @@ PAPER = Paper(
                 Entry("fig-4.1c", "bandwidth forward and backward of GPT-3, tensor", 25, "Gbit/s"),
                 Entry("fig-4.1d", "phases in an iteration of GPT-3, hybrid", 6, "phases"),
             ),
+            shown_by=("traffic-patterns",),
+            depends_on="link sharing",
         ),
         Row(
             "B Fig 4.2",
@@ -97,6 +100,8 @@ PAPER = Paper(
                 Entry("fig-4.2c", "time-shift of j2", 120, "ms"),
                 Entry("fig-4.2d", "speed-up of the 90 % tail of both jobs", 1.26, "times"),
             ),
+            shown_by=("cassini-vgg",),
+            depends_on="link sharing",
         ),
         Row(
             "B Fig 4.6",
@@ -104,12 +109,16 @@ PAPER = Paper(
             "six arcs",
             "Figure 4.6",
             (Entry("fig-4.6", "arcs of communication", 6, "arcs"),),
+            shown_by=("traffic-patterns",),
+            depends_on="link sharing",
         ),
         Row(
             "B Fig 4.7, 4.8",
             "one time-shift a job over two links, by the affinity graph",
             "equations 4.7 to 4.9",
             "Figures 4.7 and 4.8",
+            shown_by=("cassini-two-links",),
+            depends_on="link sharing",
         ),
         Row(
             "B Fig 4.11",
@@ -117,6 +126,8 @@ PAPER = Paper(
             "Th+Cassini 1.6 times as fast as Themis in the mean, 1.8 in the 99 % tail; near Ideal",
             "Figure 4.11",
             _gains("fig-4.11", "Themis", 1.6, 1.8),
+            shown_by=("cluster-poisson",),
+            depends_on="link sharing",
         ),
         Row(
             "B Fig 4.12",
@@ -124,6 +135,8 @@ PAPER = Paper(
             "1.2 times in the mean, 1.6 in the 99 % tail",
             "Figure 4.12",
             _gains("fig-4.12", "Themis", 1.2, 1.6),
+            shown_by=("cluster-poisson-model-parallel",),
+            depends_on="link sharing",
         ),
         Row(
             "B Fig 4.13",
@@ -131,6 +144,8 @@ PAPER = Paper(
             "over Themis 1.5 and 2.2 times (mean, 99 % tail); over Pollux 1.6 and 2.5",
             "Figure 4.13",
             (*_gains("fig-4.13/themis", "Themis", 1.5, 2.2), *_gains("fig-4.13/pollux", "Pollux", 1.6, 2.5)),
+            shown_by=("cluster-dynamic",),
+            depends_on="link sharing",
         ),
         Row(
             "B Fig 4.14",
@@ -141,6 +156,7 @@ PAPER = Paper(
                 Entry("fig-4.14/themis", "fewer marks per iteration than with Themis", 27, "times"),
                 Entry("fig-4.14/pollux", "fewer marks per iteration than with Pollux", 33, "times"),
             ),
+            shown_by=("cluster-marks",),
         ),
         Row(
             "B Fig 4.15",
@@ -151,6 +167,8 @@ PAPER = Paper(
                 *_gains("fig-4.15", "Themis", 1.2, 1.6),
                 Entry("fig-4.15d", "fewer marks per iteration than with Themis", 29, "times"),
             ),
+            shown_by=("cluster-dynamic-model-parallel", "cluster-marks-model-parallel"),
+            depends_on="link sharing",
         ),
         Row(
             "B Table 4.3",
@@ -158,8 +176,24 @@ PAPER = Paper(
             "scores 1.0 to 0.6; communication 1.5 times as fast at 1.0, no faster at 0.6",
             "Table 4.3",
             _SNAPSHOTS,
+            shown_by=("cassini-snapshots",),
+            depends_on="link sharing",
         ),
-        Row("B Fig 4.16", "link use of the snapshots", "a figure without numbers", "Figure 4.16"),
-        Row("B Fig 4.17", "several GPUs a server", "no numbers in our copy", "Figure 4.17"),
+        Row(
+            "B Fig 4.16",
+            "link use of the snapshots",
+            "a figure without numbers",
+            "Figure 4.16",
+            shown_by=("cassini-snapshots",),
+            depends_on="link sharing",
+        ),
+        Row(
+            "B Fig 4.17",
+            "several GPUs a server",
+            "no numbers in our copy",
+            "Figure 4.17",
+            shown_by=("cluster-multi-gpu",),
+            depends_on="link sharing",
+        ),
     ),
 )

@@ -36,6 +36,11 @@ class CachedReading:
         return self.cached(_experiment)
 
     @property
+    def testbed(self) -> str:
+        """Return the kind of testbed that the run was on."""
+        return str(self.run.manifest["testbed"].get("kind", ""))
+
+    @property
     def is_exact(self) -> bool:
         """Return True if the run was computed without random parts, so that a repetition would give equal figures."""
         drawn = any(cell.spec.has_random_parts for cell in self.experiment.cells)

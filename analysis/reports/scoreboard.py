@@ -16,9 +16,15 @@ from analysis import papers
 from analysis.expectations.expectations import resolve
 from analysis.expectations.results import Summary
 from analysis.expectations.verdicts import Verdict, combine, expectations
+from analysis.papers import DECIDING
 from analysis.papers.causes import CAUSES
 from analysis.reading.fidelity import read_fidelity
-from analysis.reports.expectation_comparison import ComparedExpectation, match_verdicts
+from analysis.reports.expectation_comparison import (
+    ComparedExpectation,
+    ExpectationLine,
+    expectation_lines,
+    match_verdicts,
+)
 from analysis.reports.publishing.publication import Publication, read_publications
 from analysis.reports.summary import stored_or_new
 from analysis.studies import study_of
@@ -33,7 +39,6 @@ ErrorHandler = Callable[[RoundaboutError], None]
 TESTBEDS = ("packets", "lab", "fluid")
 """Testbeds that have a column even without a figure; others have one if they have a figure."""
 HEADINGS = {"fluid": "flow level"}
-_REALITY = ("real", "emulated", "computed")
 WORDS: tuple[Word, ...] = ("pass", "fail", "inconclusive", "not measured")
 
 
@@ -43,6 +48,7 @@ class ShowingExperiment:
 
     `testbed` is the kind, `nature` is real, emulated or computed, and `age_s` the time since the run began.
     `is_published` says that the figures come from `results/`, and `is_disturbed` that some rest on disturbed trials.
+    `not_shown` is the reason why this testbed cannot show the row; it has no verdicts then.
     """
 
     experiment: str
@@ -53,6 +59,7 @@ class ShowingExperiment:
     testbed: str | None = None
     is_published: bool = False
     is_disturbed: bool = False
+    not_shown: str = ""
 
     @property
     def measured(self) -> list[Verdict]:
@@ -60,17 +67,17 @@ class ShowingExperiment:
         return [each for each in self.expectations if each.verdict != "not measured"]
 
     @property
-    def order(self) -> tuple[int, int]:
-        """Return a key that sorts testbeds: real before emulated before computed, and packets before flow level."""
-        nature = _REALITY.index(self.nature) if self.nature in _REALITY else len(_REALITY)
-        return nature, TESTBEDS.index(self.testbed) if self.testbed in TESTBEDS else len(TESTBEDS)
+    def place(self) -> int:
+        """Return the testbed's place in the order in which testbeds decide a row; a plugin's testbed comes last."""
+        return DECIDING.index(self.testbed) if self.testbed in DECIDING else len(DECIDING)
 
 
 @dataclass(frozen=True)
 class ScoreboardRow:
-    """A row of the scoreboard: a paper's result and the experiments that show it.
+    """A row of the scoreboard: one claim of a paper, and the figures of the experiments that decide it.
 
-    `cause` says why the row fails, if it does and the reason is known.
+    `showings` are those experiments' results on each testbed, and `others` the names of further experiments about the
+    same result, without a verdict. `cause` gives the measured cause why the row fails or stays undecided.
     """
 
     id: str
@@ -79,6 +86,7 @@ class ScoreboardRow:
     headline: str
     source: str
     showings: tuple[ShowingExperiment, ...]
+    others: tuple[str, ...] = ()
     cause: str = ""
 
     @property
@@ -88,9 +96,9 @@ class ScoreboardRow:
 
     @cached_property
     def deciding(self) -> list[ShowingExperiment]:
-        """Return for each experiment the testbed that decides: the most real one that measured anything of the row."""
+        """Return for each experiment the testbed that decides: the first of `DECIDING` that measured any of the row."""
         found: dict[str, ShowingExperiment] = {}
-        for each in sorted((each for each in self.showings if each.measured), key=lambda each: each.order):
+        for each in sorted((each for each in self.showings if each.measured), key=lambda each: each.place):
             found.setdefault(each.experiment, each)
         return list(found.values())
 
@@ -101,13 +109,20 @@ class ScoreboardRow:
 
     @property
     def computed(self) -> bool:
-        """Return True if there are measured figures and all of them come from computed runs."""
-        return bool(self.measured) and all(each.nature == "computed" for each in self.showings if each.measured)
+        """Return True if there are deciding figures and all of them come from computed runs."""
+        return bool(self.deciding) and all(each.nature == "computed" for each in self.deciding)
 
     @property
     def verdict(self) -> Word:
-        """Return the combined verdict of the measured expectations of each experiment's most real testbed."""
+        """Return the combined verdict of the expectations that decide."""
         return combine([each.verdict for each in self.decisive])
+
+    @property
+    def lacks_intervals(self) -> bool:
+        """Return True if the row is inconclusive only because figures have no interval: repetitions are too few."""
+        open_ = [each for each in self.decisive if each.verdict == "inconclusive"]
+        parts = [part for each in open_ for part in each.parts if part.verdict == "inconclusive"]
+        return self.verdict == "inconclusive" and all(part.ci95 is None for part in parts)
 
     @property
     def testbeds(self) -> dict[str, Word]:
@@ -120,6 +135,11 @@ class ScoreboardRow:
         }
 
     @property
+    def not_shown(self) -> dict[str, str]:
+        """Return the reason of each testbed that cannot show the row."""
+        return {each.testbed: each.not_shown for each in self.showings if each.testbed and each.not_shown}
+
+    @property
     def bases(self) -> list[str]:
         """Return the bases of the deciding figures, such as `predicted`, each once."""
         return list(dict.fromkeys(each.basis for each in self.decisive if each.basis))
@@ -127,8 +147,16 @@ class ScoreboardRow:
     @cached_property
     def compared(self) -> list[ComparedExpectation]:
         """Return the measured expectations with each testbed's verdict, experiment by experiment."""
+        return self._compared(self.showings)
+
+    @cached_property
+    def decisive_lines(self) -> list[ExpectationLine]:
+        """Return the figures that decide the row, a line each."""
+        return list(expectation_lines(self._compared(self.deciding)))
+
+    def _compared(self, showings: Sequence[ShowingExperiment]) -> list[ComparedExpectation]:
         by_experiment: dict[str, dict[str, Sequence[Verdict]]] = {}
-        for each in self.showings:
+        for each in showings:
             if each.testbed and each.measured:
                 by_experiment.setdefault(each.experiment, {})[each.testbed] = each.measured
         return [one for judged in by_experiment.values() for one in match_verdicts(judged)]
@@ -138,8 +166,6 @@ class ScoreboardRow:
         """Return the reason why nothing was measured; empty if something was."""
         if self.measured:
             return ""
-        if not self.showings:
-            return "no experiment shows it yet"
         ran = ", ".join(dict.fromkeys(showing.experiment for showing in self.showings if showing.run))
         waiting = ", ".join(showing.experiment for showing in self.showings if not showing.run)
         return "; ".join(
@@ -152,6 +178,8 @@ class ScoreboardRow:
             **asdict(self),
             "cause": self.cause or None,
             "verdict": self.verdict,
+            "lacks_intervals": self.lacks_intervals,
+            "deciding": {each.experiment: each.testbed for each in self.deciding},
             "testbeds": self.testbeds,
             "basis": self.bases,
             "measured": len(self.measured),
@@ -173,22 +201,32 @@ def read_scoreboard(
     no other, and only if it has a disturbed trial. Unreadable runs and publications are left out too, and their error
     is passed to `complain`.
     """
-    shown = _rows_by_experiment(root)
+    shown = rows_by_experiment(root)
     at = now or datetime.now(UTC)
     found = _newest(runs, results, complain, at)
-    lines = []
-    for paper, row in papers.rows():
-        experiments = [name for name, rows in shown.items() if row.id in rows]
-        others = [
-            name
-            for name, own in found.items()
-            if name not in experiments and any(row.id in verdict.rows for each in own for verdict in each.expectations)
-        ]
-        showings = tuple(each for name in (*experiments, *others) for each in _showings(name, row.id, found))
-        source = f"{paper.name}, {row.source}"
-        cause = CAUSES.get(row.id, "")
-        lines.append(ScoreboardRow(row.id, paper.name, row.what, row.headline, source, showings, cause))
-    return lines
+    for name, own in found.items():
+        verdicts = (verdict for each in own for verdict in each.expectations)
+        shown.setdefault(name, set()).update(row for verdict in verdicts for row in verdict.rows)
+    return [_row(paper, row, shown, found) for paper, row in papers.rows()]
+
+
+def _row(
+    paper: papers.Paper,
+    row: papers.Row,
+    shown: Mapping[str, set[str]],
+    found: Mapping[str, list[ShowingExperiment]],
+) -> ScoreboardRow:
+    """Return a row of the scoreboard with the figures `found`; `shown` has the rows of each experiment."""
+    return ScoreboardRow(
+        row.id,
+        paper.name,
+        row.what,
+        row.headline,
+        f"{paper.name}, {row.source}",
+        tuple(each for name in row.shown_by for each in _showings(name, row, found)),
+        tuple(name for name, rows in shown.items() if row.id in rows and name not in row.shown_by),
+        CAUSES.get(row.id, ""),
+    )
 
 
 def scoreboard_record(lines: Sequence[ScoreboardRow]) -> dict[str, Any]:
@@ -231,7 +269,7 @@ def format_age(seconds: float) -> str:
     return "now"
 
 
-def _rows_by_experiment(root: Path) -> dict[str, set[str]]:
+def rows_by_experiment(root: Path) -> dict[str, set[str]]:
     """Return the rows that the expectations of each experiment of the catalog show."""
     shown: dict[str, set[str]] = {}
     for name, experiment in load_catalog(root).items():
@@ -281,7 +319,7 @@ def _newest(
         own = found.setdefault(run.experiment, {})
         if local.testbed and _is_newer(local, own.get(local.testbed)):
             own[local.testbed] = local
-    return {name: sorted(own.values(), key=lambda each: each.order) for name, own in found.items()}
+    return {name: sorted(own.values(), key=lambda each: each.place) for name, own in found.items()}
 
 
 def _is_newer(local: ShowingExperiment, published: ShowingExperiment | None) -> bool:
@@ -322,10 +360,14 @@ def _published(each: Publication, now: datetime) -> ShowingExperiment:
     )
 
 
-def _showings(name: str, row: str, found: Mapping[str, list[ShowingExperiment]]) -> list[ShowingExperiment]:
+def _showings(name: str, row: papers.Row, found: Mapping[str, list[ShowingExperiment]]) -> list[ShowingExperiment]:
     """Return what each testbed has of a row, with the row's verdicts only; without a run one that says so."""
-    own = [
-        replace(each, expectations=tuple(one for one in each.expectations if row in one.rows))
-        for each in found.get(name, [])
-    ]
+    own = [_of_row(each, row) for each in found.get(name, [])]
     return own or [ShowingExperiment(name)]
+
+
+def _of_row(showing: ShowingExperiment, row: papers.Row) -> ShowingExperiment:
+    """Return an experiment's figures that belong to a row; none if the testbed cannot show it."""
+    why = row.why_not_shown(showing.testbed or "")
+    known = () if why else tuple(each for each in showing.expectations if row.id in each.rows)
+    return replace(showing, expectations=known, not_shown=why)

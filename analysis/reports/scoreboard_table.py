@@ -17,7 +17,6 @@ from analysis.reports.scoreboard import (
     ScoreboardRow,
     ShowingExperiment,
     columns_of,
-    count_by_testbed,
     count_words,
     format_age,
 )
@@ -29,6 +28,8 @@ NARROW, WIDE = 11, 15
 """Width of a column of figures, in characters, on a screen of 80 and on one of `BROAD` or more."""
 BROAD = 110
 INDENT = (0, 0, 0, 2)
+NOT_SHOWN = "not shown"
+"""The cell of a testbed that does not model what a row depends on."""
 
 
 class ScoreboardTable:
@@ -63,27 +64,50 @@ def quantity_table() -> Table:
 
 
 def summarize(lines: Sequence[ScoreboardRow]) -> str:
-    """Return sentences on how many rows were measured and computed, and how many agree with the papers."""
-    known = [line for line in lines if line.measured]
-    computed = sum(line.computed for line in known)
-    open_ = sum(not line.showings for line in lines)
-    failed = [line for line in known if line.verdict == "fail"]
-    words = _describe_counts(count_words([line.verdict for line in known]))
-    also = f", {computed} computed" if computed else ""
-    sentences = [
-        f"{len(known) - computed} of {len(lines)} rows measured{also} ({words}); "
-        f"{len(lines) - len(known) - open_} that no run has measured, {open_} that no experiment shows yet"
+    """Return sentences on how many rows agree with the papers, what the others lack, and where figures come from."""
+    counts = count_words([line.verdict for line in lines])
+    short = sum(line.lacks_intervals for line in lines)
+    computed = sum(line.computed for line in lines)
+    words = [
+        f"{counts['pass']} pass",
+        f"{counts['fail']} fail",
+        f"{counts['inconclusive'] - short} are undecided",
+        f"{short} have too few repetitions for an interval",
+        f"{counts[NOT_MEASURED]} are not measured",
     ]
-    if failed:
-        sentences.append(f"{sum(bool(line.cause) for line in failed)} of {len(failed)} failed rows have a known cause")
-    if known:
-        by_testbed = count_by_testbed(lines)
-        sentences += [f"{HEADINGS.get(kind, kind)}: {_describe_counts(counts)}" for kind, counts in by_testbed.items()]
+    sentences = [f"The papers have {len(lines)} results: {', '.join(words)}."]
+    if known := sum(bool(line.deciding) for line in lines):
+        sentences.append(f"Computed figures decide {computed} of {known} rows, and measured ones the others.")
+    open_ = [line for line in lines if line.deciding and line.verdict != "pass"]
+    if open_:
+        sentences.append(
+            f"{sum(bool(line.cause) for line in open_)} of {len(open_)} that do not pass have a known cause."
+        )
     return "\n".join(sentences)
 
 
-def _describe_counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{word} {counts[word]}" for word in ("pass", "fail", "inconclusive"))
+def describe_testbed(line: ScoreboardRow, kind: str) -> str:
+    """Return how many of a row's figures pass on a testbed, with a mark; or that it cannot show them; else nothing."""
+    own = [verdict for each in line.showings if each.testbed == kind for verdict in each.measured]
+    if not own:
+        return NOT_SHOWN if kind in line.not_shown else ""
+    mark, _ = MARKS[TONES[line.testbeds[kind]]]
+    return f"{mark} {sum(each.verdict == 'pass' for each in own)} of {len(own)}"
+
+
+def describe_outcome(line: ScoreboardRow) -> str:
+    """Return sentences on which figures decide a row, and why it does not pass."""
+    if line.missing:
+        reasons = list(dict.fromkeys(line.not_shown.values()))
+        return "; ".join([line.missing, *reasons]) + "."
+    inside = sum(each.verdict == "pass" for each in line.decisive)
+    places = " and ".join(dict.fromkeys(HEADINGS.get(kind, kind) for each in line.deciding if (kind := each.testbed)))
+    sentences = [f"{inside} of {len(line.decisive)} on {places} ({', '.join(line.bases) or 'claims in words'})."]
+    if line.lacks_intervals:
+        sentences.append("The others have too few repetitions for an interval.")
+    if line.cause and line.verdict != "pass":
+        sentences.append(line.cause)
+    return " ".join(sentences)
 
 
 def _grid(kinds: Sequence[str], width: int) -> Table:
@@ -96,23 +120,24 @@ def _grid(kinds: Sequence[str], width: int) -> Table:
 
 
 def _block(line: ScoreboardRow, kinds: Sequence[str], width: int) -> Iterator[Text | Table | Padding]:
-    verdict = Text("nothing yet" if not line.showings else NOT_MEASURED, "dim")
-    yield Text.assemble((line.id, "bold"), "  ", line.what, ": ", verdict if line.missing else marked(line.verdict))
+    verdict = Text(NOT_MEASURED, "dim") if line.missing else marked(line.verdict)
+    yield Text.assemble((line.id, "bold"), "  ", line.what, ": ", verdict)
     if line.missing:
-        yield Padding(Text(f"{line.headline}\n{line.missing}", "dim"), INDENT)
+        yield Padding(Text(f"{line.headline}\n{describe_outcome(line)}", "dim"), INDENT)
         return
     grid = _grid(kinds, width)
-    inside = sum(each.verdict == "pass" for each in line.decisive)
-    basis = f"{inside} of {len(line.decisive)} pass; {', '.join(line.bases) or 'claims'}"
-    grid.add_row(Padding(Text(basis, "dim"), INDENT), "", *(_word(line.testbeds.get(kind)) for kind in kinds))
+    grid.add_row("", "", *(Text(describe_testbed(line, kind), _colour(line, kind)) for kind in kinds))
     lines = list(expectation_lines(line.compared))
     for each in lines[:MAX_LINES]:
         grid.add_row(*_cells(each, kinds))
     if len(lines) > MAX_LINES:
-        grid.add_row(Padding(Text(f"and {len(lines) - MAX_LINES} more", "dim"), INDENT))
+        grid.add_row(Padding(Text(f"and {len(lines) - MAX_LINES} more: on the page", "dim"), INDENT))
     yield grid
-    notes = [*([f"why: {line.cause}"] if line.cause and line.verdict == "fail" else []), describe_sources(line)]
-    yield Padding(Text("\n".join(notes), "dim"), INDENT)
+    yield Padding(Text(f"{describe_outcome(line)}\n{describe_sources(line)}", "dim"), INDENT)
+
+
+def _colour(line: ScoreboardRow, kind: str) -> str:
+    return MARKS[TONES[line.testbeds.get(kind, NOT_MEASURED)]][1]
 
 
 def marked(word: Word) -> Text:
@@ -136,9 +161,7 @@ def _origin(each: ShowingExperiment) -> str:
     return f"{age}, disturbed" if each.is_disturbed else age
 
 
-def _word(word: Word | None) -> Text:
-    if word is None:
-        return Text("")
+def _word(word: Word) -> Text:
     mark, colour = MARKS[TONES[word]]
     return Text(f"{mark} {'open' if word == 'inconclusive' else word}", colour)
 

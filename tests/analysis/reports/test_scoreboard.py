@@ -10,14 +10,17 @@ from unittest import mock
 import pytest
 from rich.console import Console
 
+from analysis import papers
 from analysis.papers.causes import CAUSES
 from analysis.reading.cells import cells_of
 from analysis.reports import scoreboard
 from analysis.reports.publishing.publication import FACTS, RESULTS, SUMMARY
 from analysis.reports.scoreboard import format_age, read_scoreboard, scoreboard_record
-from analysis.reports.scoreboard_page import draw_row, render_scoreboard
-from analysis.reports.scoreboard_table import ScoreboardTable, summarize
+from analysis.reports.scoreboard_page import render_scoreboard
+from analysis.reports.scoreboard_pictures import draw_row
+from analysis.reports.scoreboard_table import ScoreboardTable, describe_outcome, describe_testbed, summarize
 from roundabout.cli.main import main
+from roundabout.spec import EXPERIMENTS
 
 pytestmark = pytest.mark.unit
 
@@ -47,8 +50,10 @@ def test_without_a_run_every_row_says_so(tmp_path):
     assert len(lines) == 37
     assert all(each.verdict == "not measured" and each.missing for each in lines)
     assert line(lines, "B Fig 4.1").missing == "to be run: traffic-patterns"
-    assert line(lines, "C Fig 3-10, 3-11, Table 3.11").missing == "to be run: cross-traffic-all, iteration-flows"
-    assert "0 of 37 rows measured" in summarize(lines)
+    assert line(lines, "C Fig 3-10, 3-11, Table 3.11").missing == "to be run: iteration-flows"
+    assert "cross-traffic-all" in line(lines, "C Fig 3-10, 3-11, Table 3.11").others
+    assert "0 pass, 0 fail" in summarize(lines)
+    assert "37 are not measured" in summarize(lines)
 
 
 def test_a_row_has_the_newest_valid_runs_figures(lines, run):
@@ -75,7 +80,7 @@ def test_a_run_that_was_changed_for_once_does_not_count(make_run, tmp_path, chan
     experiment = {**run.manifest["experiment"], "set": changes}
     run.write_manifest({**run.manifest, "experiment": experiment})
     found = read_scoreboard(run.path.parents[1], pytest.fail, root=tmp_path / "no catalogue")
-    assert any(each.showings for each in found) == counts
+    assert any(each.measured for each in found) == counts
 
 
 def test_the_scoreboard_has_a_json_form(lines):
@@ -92,7 +97,7 @@ def test_the_page_has_every_row_with_a_picture_where_there_are_figures(lines):
     assert without == [
         "B Fig 4.7, 4.8", "B Fig 4.16", "B Fig 4.17", "C Fig 3-5", "C Fig 3-8", "C Fig A-1", "C Fig B-1",
     ]  # fmt: skip
-    assert text.count("data:image/svg") == 37 - len(without)
+    assert text.count("data:image/svg") == 1 + 37 - len(without)
 
 
 def test_the_command_shows_all_rows_and_makes_the_page(tmp_path, capsys, monkeypatch):
@@ -141,12 +146,37 @@ def test_testbeds_stand_side_by_side_and_a_publication_gives_way_to_a_newer_run(
     first = line(lines, "A Fig 1b, 1c, 1d")
     shown = {each.testbed: (each.run, each.is_published) for each in first.showings}
     assert shown == {"lab": (run.id, False), "packets": (newer, True)}
-    assert [each.testbed for each in first.deciding] == ["lab"]
+    assert [each.testbed for each in first.deciding] == ["packets"]
     assert first.testbeds.keys() == {"lab", "packets"}
     assert all(each.testbeds.keys() == {"lab", "packets"} for each in first.compared)
     published_lab = tmp_path / "again"
     published(results, published_lab, newer, "lab", nature="emulated")
     assert line(read_beside(run, published_lab), "A Fig 1b, 1c, 1d").deciding[0].run == newer
+
+
+def test_a_testbed_that_cannot_show_a_row_neither_passes_nor_fails(run, results, tmp_path):
+    published(results, tmp_path, "20261122T093012Z-7f3a", "fluid")
+    first = line(read_beside(run, tmp_path), "A Fig 1b, 1c, 1d")
+    assert first.testbeds.keys() == {"lab"}
+    assert first.not_shown == {"fluid": "the flow level has no transports, timers or queues"}
+    assert [each.testbed for each in first.deciding] == ["lab"]
+    assert describe_testbed(first, "fluid") == "not shown"
+    assert describe_testbed(first, "lab").startswith("✓")
+    assert describe_testbed(first, "rack") == ""
+
+
+def test_each_row_is_shown_by_experiments_of_the_catalog_that_have_its_figures():
+    shown = scoreboard.rows_by_experiment(EXPERIMENTS)
+    wrong = [(row.id, name) for _, row in papers.rows() for name in row.shown_by if row.id not in shown.get(name, ())]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(("repetitions", "lacks"), [(1, True), (4, False)])
+def test_too_few_repetitions_are_told_from_wide_intervals(make_run, repetitions, lacks, tmp_path):
+    run = make_run(repetitions=repetitions)
+    first = line(read_scoreboard(run.path.parents[1], pytest.fail, root=tmp_path / "no catalog"), "A Fig 1b, 1c, 1d")
+    assert first.lacks_intervals == lacks
+    assert ("too few repetitions" in describe_outcome(first)) == lacks
 
 
 def test_the_screen_has_a_column_for_the_paper_and_each_testbed(run, results, tmp_path):
@@ -159,7 +189,7 @@ def test_the_screen_has_a_column_for_the_paper_and_each_testbed(run, results, tm
         assert shown[1].split() == ["paper", "packets", "lab", "flow", "level"]
         assert max(map(len, shown)) <= width
         assert any(text.count("✓ 1.2") == 2 and " 1.23 " in text for text in shown)
-    assert "unfair-vgg19: lab 2 days old, packets published" in " ".join(console.file.getvalue().split())
+    assert "unfair-vgg19: packets published, lab 2 days old" in " ".join(console.file.getvalue().split())
 
 
 def test_every_failed_row_of_the_projects_publications_has_a_cause(tmp_path):
