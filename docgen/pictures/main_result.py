@@ -6,21 +6,22 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 
 from analysis.expectations.verdicts import Part, Verdict
-from analysis.papers import find_printed
+from analysis.papers import find_printed, row_of
 from analysis.render.page import svg_of
-from analysis.render.style import FAINT, INK, JOBS, SOFT, add_note, new_figure
+from analysis.render.style import FAINT, INK, JOBS, SOFT, TONE_COLOURS, add_note, new_figure
+from analysis.render.tables import TONES
 from analysis.reports.publishing.publication import RESULTS, Publication
 from analysis.reports.scoreboard import HEADINGS, TESTBEDS
-from analysis.statistics.intervals import Interval
 
-EXPERIMENT = "unfair-vgg19"
+EXPERIMENT, ROW = "unfair-vgg19", "A Fig 1b, 1c, 1d"
 BAR = 0.36
 """Width of a bar; the two jobs of a pair stand side by side."""
 
 
 def draw() -> str:
     """Return the picture as SVG: bandwidth in the first iteration, and the speed-up of the median iteration."""
-    found = {HEADINGS.get(kind, kind): Publication(RESULTS / EXPERIMENT / kind) for kind in TESTBEDS}
+    shown = [kind for kind in TESTBEDS if not row_of(ROW).why_not_shown(kind)]
+    found = {HEADINGS.get(kind, kind): Publication(RESULTS / EXPERIMENT / kind) for kind in shown}
     verdicts = {name: each.verdicts for name, each in found.items() if each.folder.is_dir()}
     figure, axes = new_figure(1, 3, 2.7, width_ratios=(1, 1, 1.15))
     for panel, variant, entry in zip(axes, ("fair", "unfair"), ("hotnets/fig-1b", "hotnets/fig-1c"), strict=False):
@@ -60,22 +61,24 @@ def _draw_bandwidth(axes: Axes, shown: Mapping[str, Mapping[str, float]], varian
 
 
 def _draw_speedups(axes: Axes, verdicts: Mapping[str, Sequence[Verdict]]) -> None:
-    printed = find_printed("hotnets/fig-1d").entry.figures
-    assert isinstance(printed, int | float)
-    rows: list[tuple[str, float, Interval | None]] = [("paper", float(printed), None)]
-    for name, own in verdicts.items():
-        parts = _parts(own, "speedup of median iteration time", "unfair")
-        rows += [(name, part.measured, part.ci95) for part in parts[:1] if part.measured is not None]
+    """Draw each testbed's speed-up in its verdict's color; the tolerance around the paper's is grey."""
+    rows = {name: _parts(own, "speedup of median iteration time", "unfair")[:1] for name, own in verdicts.items()}
+    known = [(name, part) for name, parts in rows.items() for part in parts]
+    printed, tolerance = known[0][1].paper or 0.0, known[0][1].tolerance or 0.0
     axes.axvline(1, color=SOFT, linewidth=1)
-    axes.axvline(printed, color=FAINT, linewidth=4, zorder=0)
-    for place, (name, value, interval) in enumerate(rows):
-        colour = SOFT if name == "paper" else JOBS[2]
+    axes.axvspan(printed - tolerance, printed + tolerance, color=FAINT, zorder=0)
+    names = ["paper", *(name for name, _ in known)]
+    drawn = [
+        (printed, None, SOFT),
+        *((part.measured or 0.0, part.ci95, TONE_COLOURS[TONES[part.verdict]]) for _, part in known),
+    ]
+    for place, (value, interval, colour) in enumerate(drawn):
         if interval:
             axes.plot(interval, [place, place], color=colour, linewidth=2)
         axes.plot(value, place, "o", color=colour, markersize=7)
         add_note(axes, value, place, f"{value:.2f}", INK, offset=(0, 11), ha="center")
-    axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
-    axes.set_ylim(len(rows) - 0.5, -0.8)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.8)
     axes.set_xlim(0.95, 1.35)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("times as fast as fair (median iteration)")
