@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target is one call, after the set-up of what it uses, which takes no time once it is done. The lab needs root.
 .DEFAULT_GOAL := help
-.PHONY: help coverage experiment sweep report notebook scoreboard docs dashboards doctor provision verify rollback lint test proof fuzz bench bare wheel archive rack-in-vms clean setup setup-notebook setup-docs setup-tests setup-proofs setup-dashboards setup-vms
+.PHONY: help coverage experiment sweep report notebook scoreboard results docs dashboards doctor provision verify rollback lint test proof fuzz bench bare wheel archive rack-in-vms clean setup setup-notebook setup-docs setup-tests setup-proofs setup-dashboards setup-vms
 
 # Some containers set it: each of the many programs here would then compile its Python anew, which takes half its start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -39,6 +39,9 @@ notebook: setup-notebook ## RUN=last: JupyterLab on a run, for this machine alon
 
 scoreboard: setup ## every result of the papers beside each testbed's newest or published figures
 	@$(call with_sudo_if_it_works,.venv/bin/roundabout scoreboard)
+
+results: setup ## run everything that decides a row of the scoreboard (hours); again: it goes on where it was stopped
+	@$(ROUNDABOUT) reproduce
 
 docs: setup-docs ## the documentation as a site, with search, in build/site
 	@$(PYTHON) -m docgen.site

@@ -97,15 +97,18 @@ def judge(reading: CachedReading, study: str) -> tuple[Verdict, ...]:
     altered = f"not judged: changed by --set {set_}" if set_ else ""
     return tuple(
         judge_expectation(
-            reading, each.expectation, each.shows, altered or why_not_shown(reading.testbed, _rows_of(each))
+            reading,
+            each.expectation,
+            each.shows,
+            altered or why_not_shown(experiment.name, reading.testbed, _rows_of(each)),
         )
         for each in expectations(experiment, study)
     )
 
 
-def why_not_shown(testbed: str, rows: Collection[str]) -> str:
+def why_not_shown(experiment: str, testbed: str, rows: Collection[str]) -> str:
     """Return the reason why a testbed can show none of these rows; empty if it can show one, or without any row."""
-    reasons = [papers.row_of(row).why_not_shown(testbed) for row in rows]
+    reasons = [papers.row_of(row).why_not_shown(experiment, testbed) for row in rows]
     return f"not shown: {reasons[0]}" if reasons and all(reasons) else ""
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "PrintedEntry",
     "Row",
     "claims",
+    "deciding_runs",
     "find_printed",
     "printed_entries",
     "row_of",
@@ -59,6 +60,16 @@ def rows() -> tuple[tuple[Paper, Row], ...]:
 def row_of(id_: str) -> Row:
     """Return the row with this id."""
     return next(row for _, row in rows() if row.id == id_)
+
+
+def deciding_runs() -> tuple[tuple[str, str], ...]:
+    """Return each experiment that decides a row, with the testbed that decides where no rack is, each pair once."""
+    pairs: dict[tuple[str, str], None] = {}
+    for _, row in rows():
+        for name in row.shown_by:
+            testbed = next(each for each in DECIDING if each != "rack" and not row.why_not_shown(name, each))
+            pairs[name, testbed] = None
+    return tuple(pairs)
 
 
 def claims(study: str) -> tuple[Claim, ...]:

@@ -61,8 +61,8 @@ class Entry:
 class Row:
     """A result of a paper, which is a row of the scoreboard: its subject, its headline figures as text, and its place.
 
-    `entries` are the figures to which measurements can be compared. The experiments `shown_by` decide the row, each on
-    the first testbed of `DECIDING` that models what the result `depends_on` and has a figure.
+    `entries` are the figures to which measurements can be compared. `shown_by` names the experiments that decide the
+    row, with what each depends on. Each decides on the first testbed of `DECIDING` that models that and has a figure.
     """
 
     id: str
@@ -70,12 +70,15 @@ class Row:
     headline: str
     source: str
     entries: tuple[Entry, ...] = ()
-    shown_by: tuple[str, ...] = field(kw_only=True)
-    depends_on: Effect = field(default="transports", kw_only=True)
+    shown_by: Mapping[str, Effect] = field(kw_only=True)
 
-    def why_not_shown(self, testbed: str) -> str:
-        """Return the reason why a testbed cannot show the result; empty if it can."""
-        return NOT_MODELLED.get(testbed, {}).get(self.depends_on, "")
+    def why_not_shown(self, experiment: str, testbed: str) -> str:
+        """Return the reason why a testbed cannot show the row by an experiment; empty if it can.
+
+        An experiment that does not decide the row depends on the same as the first one that does.
+        """
+        effect = self.shown_by.get(experiment, next(iter(self.shown_by.values())))
+        return NOT_MODELLED.get(testbed, {}).get(effect, "")
 
 
 @dataclass(frozen=True)

@@ -223,8 +223,7 @@ ROWS = (
                 doubt="BERT-large's needs 335.2 M parameters, not Table 2.1's 366 M",
             ),
         ),
-        shown_by=("cross-traffic-all",),
-        depends_on="link sharing",
+        shown_by={"cross-traffic-all": "link sharing"},
     ),
     Row(
         "C Fig 3-2",
@@ -236,7 +235,7 @@ ROWS = (
             *_fit("equation-3.3/BERT-large", _FIT[BERT, "iperf", "RDMA"]),
             *_fit("equation-3.3/VGG-16", _FIT[VGG, "iperf", "RDMA"]),
         ),
-        shown_by=("cross-traffic-all",),
+        shown_by={"cross-traffic-all": "transports"},
     ),
     Row(
         "C Table 3.2, 3.3",
@@ -244,7 +243,7 @@ ROWS = (
         "10, 12, 56, 19 % above; 1.48, 1.33, 1.38, 1.31 Gbit/s",
         "Tables 3.2 and 3.3",
         _tables("3.2", "3.3", IPERF),
-        shown_by=("cross-traffic-all",),
+        shown_by={"cross-traffic-all": "transports"},
     ),
     Row(
         "C Fig 3-3",
@@ -252,7 +251,7 @@ ROWS = (
         "congestion at 15.7 (VGG-16), 17.9, 15.8 Gbit/s; n = 1/2, R² 0.99",
         "Figure 3-3, equation 3.5",
         (_loads("fig-3-3/congestion", CONSISTENT),),
-        shown_by=("cross-traffic-all",),
+        shown_by={"cross-traffic-all": "transports"},
     ),
     Row(
         "C Table 3.4, 3.5",
@@ -260,7 +259,7 @@ ROWS = (
         "28, 34, 132, 46 % above; 67, 65, 67, 34 % of what is available",
         "Tables 3.4 and 3.5",
         _tables("3.4", "3.5", CONSISTENT),
-        shown_by=("cross-traffic-all",),
+        shown_by={"cross-traffic-all": "transports"},
     ),
     Row(
         "C Fig 3-4",
@@ -268,7 +267,7 @@ ROWS = (
         "congestion at 14.6, 16.6, 19.9, 18.4 Gbit/s; n = 2, R² 0.83 (n = 1/2 better above 17 Gbit/s)",
         "Figure 3-4, equation 3.6",
         (_loads("fig-3-4/congestion", BURST),),
-        shown_by=("cross-traffic-all",),
+        shown_by={"cross-traffic-all": "transports"},
     ),
     Row(
         "C Table 3.6, 3.7",
@@ -276,7 +275,7 @@ ROWS = (
         "31, 25, 86, 49 % above; 78, 94, 98, 73 % of what is available",
         "Tables 3.6 and 3.7",
         _tables("3.6", "3.7", BURST),
-        shown_by=("cross-traffic-all",),
+        shown_by={"cross-traffic-all": "transports"},
     ),
     Row(
         "C Table 3.8",
@@ -284,14 +283,14 @@ ROWS = (
         "iperf 1.24, 1.12, 1.64, 1.21; consistent 2.63, 2.39, 2.84, 2.25; burst 2.62, 2.51, 2.75, 2.52 Gbit/s",
         "Table 3.8",
         tuple(_spare(setting) for setting in SETTINGS),
-        shown_by=("cross-traffic-all",),
+        shown_by={"cross-traffic-all": "transports"},
     ),
     Row(
         "C Fig 3-5",
         "distributions at 30 % and 80 % load, consistent and burst",
         "equal at 30 %, burst clearly worse at 80 %",
         "Figure 3-5",
-        shown_by=("cross-traffic-all",),
+        shown_by={"cross-traffic-all": "transports"},
     ),
     Row(
         "C Fig 3-6",
@@ -302,7 +301,7 @@ ROWS = (
             Entry("fig-3-6/rdma", "iteration time of BERT-large without load, RDMA", 0.84, "s", "section 3.4.2"),
             Entry("fig-3-6/tcp", "iteration time of BERT-large without load, TCP", 1.45, "s", "section 3.4.2"),
         ),
-        shown_by=("cross-traffic-all",),
+        shown_by={"cross-traffic-all": "transports"},
     ),
     Row(
         "C Table 3.9, Fig B-3",
@@ -317,7 +316,7 @@ ROWS = (
             _quality("fig-b-3/rdma", QUALITIES[4]),
             _quality("fig-b-3/tcp", QUALITIES[5]),
         ),
-        shown_by=("cross-traffic-all",),
+        shown_by={"cross-traffic-all": "transports"},
     ),
     Row(
         "C Table 3.10, Fig 3-7",
@@ -328,15 +327,14 @@ ROWS = (
             *_fit("table-3.10/BERT-large", _FIT[BERT, "burst", "TCP"]),
             *_fit("table-3.10/ResNet-50", _FIT[RESNET, "burst", "TCP"]),
         ),
-        shown_by=("cross-traffic-all",),
+        shown_by={"cross-traffic-all": "transports"},
     ),
     Row(
         "C Fig 3-8",
         "histograms of injection rates at 24 Gbit/s",
         "burst skewed with a tail, consistent symmetric; 60,000 readings",
         "Figure 3-8",
-        shown_by=("injection-websearch",),
-        depends_on="software",
+        shown_by={"injection-websearch": "software"},
     ),
     Row(
         "C Fig 3-10, 3-11, Table 3.11",
@@ -353,22 +351,21 @@ ROWS = (
             )
             for (model, percent), (flow_1, flow_2) in INTRA_ITERATION.items()
         ),
-        shown_by=("iteration-flows",),
-        depends_on="software",
+        shown_by={"iteration-flows": "software"},
     ),
     Row(
         "C Fig A-1",
         "how a congestion point is constructed",
         "a line, a tangent, and the measured level nearest to where they cross",
         "Figure A-1, Appendix A.2",
-        shown_by=("cross-traffic-all",),
+        shown_by={"cross-traffic-all": "transports"},
     ),
     Row(
         "C Fig B-1",
         "distributions at 30 % and 80 % load, RDMA and TCP",
         "large models are quicker over RDMA at 30 %; close at 80 %",
         "Figure B-1",
-        shown_by=("cross-traffic-all",),
+        shown_by={"cross-traffic-all": "transports"},
     ),
     Row(
         "C Fig B-2",
@@ -381,7 +378,7 @@ ROWS = (
             _quality("fig-b-2/burst", QUALITIES[2]),
             _quality("fig-b-2/burst/BERT-large", QUALITIES[3]),
         ),
-        shown_by=("cross-traffic-all",),
+        shown_by={"cross-traffic-all": "transports"},
     ),
     Row(
         "C Fig B-4, B-5",
@@ -392,8 +389,7 @@ ROWS = (
             Entry("fig-b-4/every", "time between bursts of a load file", 10, "ms"),
             Entry("fig-b-4/long", "length of a burst of a load file", 1, "ms"),
         ),
-        shown_by=("injection-websearch",),
-        depends_on="software",
+        shown_by={"injection-websearch": "software"},
     ),
     Row(
         "C text",
@@ -414,7 +410,7 @@ ROWS = (
             ),
             Entry("text/unused", "of the link, unused under burst traffic", 10, "%", "chapter 4"),
         ),
-        shown_by=("cross-traffic-all",),
+        shown_by={"cross-traffic-all": "transports"},
     ),
 )
 

@@ -368,6 +368,6 @@ def _showings(name: str, row: papers.Row, found: Mapping[str, list[ShowingExperi
 
 def _of_row(showing: ShowingExperiment, row: papers.Row) -> ShowingExperiment:
     """Return an experiment's figures that belong to a row; none if the testbed cannot show it."""
-    why = row.why_not_shown(showing.testbed or "")
+    why = row.why_not_shown(showing.experiment, showing.testbed or "")
     known = () if why else tuple(each for each in showing.expectations if row.id in each.rows)
     return replace(showing, expectations=known, not_shown=why)

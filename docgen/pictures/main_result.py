@@ -20,7 +20,7 @@ BAR = 0.36
 
 def draw() -> str:
     """Return the picture as SVG: bandwidth in the first iteration, and the speed-up of the median iteration."""
-    shown = [kind for kind in TESTBEDS if not row_of(ROW).why_not_shown(kind)]
+    shown = [kind for kind in TESTBEDS if not row_of(ROW).why_not_shown(EXPERIMENT, kind)]
     found = {HEADINGS.get(kind, kind): Publication(RESULTS / EXPERIMENT / kind) for kind in shown}
     verdicts = {name: each.verdicts for name, each in found.items() if each.folder.is_dir()}
     figure, axes = new_figure(1, 3, 2.7, width_ratios=(1, 1, 1.15))

@@ -45,6 +45,7 @@ GROUPS = {
         "export": "results.export",
         "scoreboard": "results.scoreboard",
         "publish": "results.publish",
+        "reproduce": "results.reproduce",
     },
     "Models": {
         "predict": "models.predict",

@@ -14,7 +14,7 @@ from analysis.expectations.expectation_check import complain
 from analysis.expectations.expectations import Limits
 from analysis.expectations.results import iteration_statistics
 from analysis.expectations.verdict_tables import cards, screen, summarize
-from analysis.expectations.verdicts import combine, judge_bounds, judge_expectation
+from analysis.expectations.verdicts import combine, judge_bounds, judge_expectation, why_not_shown
 from analysis.quantities import (
     CachedReading,
     Case,
@@ -370,3 +370,20 @@ def test_a_sign_counts_only_where_the_interval_excludes_1(toy, ci95, word):
 def test_a_claim_about_one_case_names_it_once(toy):
     found = toy(expected(Bound, at_least=2, claim="It is two at least"), [exact("ResNet-50, TCP", 0.8)])
     assert (found.verdict, found.found) == ("fail", "ResNet-50, TCP 0.8 ms")
+
+
+@pytest.mark.parametrize(
+    ("experiment", "testbed", "rows", "why"),
+    [
+        ("unfair-vgg19", "fluid", ["A Fig 2"], "not shown: the flow level has no transports, timers or queues"),
+        ("unfair-vgg19", "packets", ["A Fig 2"], ""),
+        ("injection-websearch", "packets", ["C Fig 3-8"], "not shown: the packet level runs no programs"),
+        ("cross-traffic-all", "fluid", ["C Fig 3-2", "C Table 3.1"], ""),
+        ("cluster-dynamic-model-parallel", "fluid", ["B Fig 4.15"], ""),
+        ("cluster-marks-model-parallel", "fluid", ["B Fig 4.15"],
+         "not shown: the flow level has no transports, timers or queues"),
+        ("unfair-vgg19", "fluid", [], ""),
+    ],
+)  # fmt: skip
+def test_a_result_is_not_judged_where_what_it_depends_on_is_not_modelled(experiment, testbed, rows, why):
+    assert why_not_shown(experiment, testbed, rows) == why
