@@ -21,6 +21,7 @@ from roundabout.core.paths import PACKAGES
 SOURCE = (PACKAGES / "roundabout", PACKAGES / "analysis")
 MAX_ANSWERS = 8  # limit of cached answers for each name: enough for eight checkouts or branches
 FOLDER = "roundabout"
+ANSWER = "answer"  # key of the answer in its file, so that a JSON value of another program is not taken for it
 
 
 def cached_answer(name: str, folders: Iterable[Path], compute: Callable[[], tuple[Any, bool]]) -> Any:
@@ -34,12 +35,12 @@ def cached_answer(name: str, folders: Iterable[Path], compute: Callable[[], tupl
         return compute()[0]
     files = [*_files(SOURCE, (".py", ".yaml")), *_files(folders, ("",))]
     before = _fingerprint(files)
-    with suppress(OSError, ValueError, RecursionError):
-        return json.loads((_cache_folder() / f"{name}-{before}.json").read_bytes())
+    with suppress(OSError, ValueError, RecursionError, TypeError, KeyError):
+        return json.loads(_read(_cache_folder() / f"{name}-{before}.json"))[ANSWER]
     answer, lasts = compute()
     if lasts and before == _fingerprint(files):
         with suppress(OSError):
-            _write(_cache_folder(), name, f"{name}-{before}.json", json.dumps(answer))
+            _write(_cache_folder(), name, f"{name}-{before}.json", json.dumps({ANSWER: answer}))
     return answer
 
 
@@ -99,6 +100,13 @@ def _check_own(path: Path) -> None:
     found = path.stat()
     if found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise PermissionError
+
+
+def _read(path: Path) -> bytes:
+    """Return the content of a cache file. Raises OSError, also for a link, and for a pipe, which would block."""
+    if not stat.S_ISREG(path.lstat().st_mode):
+        raise FileNotFoundError
+    return path.read_bytes()
 
 
 def _write(folder: Path, name: str, file: str, content: str) -> None:
