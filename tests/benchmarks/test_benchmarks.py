@@ -23,7 +23,7 @@ RATIOS = {
     "cassini": r"grid / ours +{}",
     "crossgen": r'"ratio": {}[,}}]',
     "decode": r"ours / tshark +{}",
-    "fluid_engine": r"fair .* s +{} us each",
+    "fluid_engine": r"plain model / engine, .*: {}",
     "lab_up_down": r"{} of mininet's",
     "packet_engine": r"packet-hops a second, .*: {}",
     "packet_references": r"a factor of at most {}",
