@@ -25,8 +25,9 @@ from roundabout.checks.acceptance.verdicts import (
     retransmission_verdicts,
     survey_verdicts,
 )
-from roundabout.checks.check import Verdict
+from roundabout.checks.check import Verdict, select_parts
 from roundabout.cli.main import main
+from roundabout.core.errors import UsageError
 from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.run import Runner
 from roundabout.runner.session import connectivity_check
@@ -261,6 +262,10 @@ def test_pings_are_told() -> None:
 
 
 def test_only_parts_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert select_parts([], PARTS) == PARTS
+    assert select_parts(["links", "paths"], PARTS) == ("paths", "links")
+    with pytest.raises(UsageError, match="found 'speed', expected some of paths, links, job"):
+        select_parts(["speed"], PARTS)
     assert main(["acceptance", "--only", "speed"]) == 2
     assert "found 'speed', expected some of paths, links, job" in capsys.readouterr().err
     assert main(["acceptance", "--transport", "dcqn"]) == 2
