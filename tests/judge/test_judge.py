@@ -16,6 +16,7 @@ from roundabout.checks.check import Verdict
 from roundabout.checks.judge import experiment
 from roundabout.checks.judge.figures import (
     NAMES,
+    QUANTITIES,
     SCENES,
     Figures,
     add_ratios_to_cubic,
@@ -149,12 +150,20 @@ def test_every_figure_is_shown() -> None:
     figures["mine"]["window_marks"] = None
     found = Judgement(**MINE, needs=Requirements(("f",), ("sock.x",)), figures=figures)
     found.parts = verdicts_by_part(found)
-    for table in report.tables(found):
+    tables = list(report.tables(found))
+    for table in tables:
         screen.table_renderable(table)
+    shown = {table.title: table for table in tables if table.title}
+    assert list(shown) == [Judgement.TITLES[part] for part in ("program", *SCENES)]
+    for scene in SCENES:
+        table = shown[Judgement.TITLES[scene]]
+        assert [column.title for column in table.columns[1:]] == [
+            each.title for each in QUANTITIES if each.scene == scene
+        ]
+        assert [row[0].value for section in table.sections for row in section.rows] == ["mine", "cubic"]
     page = report.render_page(found)
-    assert page.count("<table") >= len(SCENES)
     assert "A lab&#39;s verdict is not a NIC&#39;s" in page
-    assert "Jain&#39;s, 8 flows: fairness index" in page
+    assert "<b>jain_8</b> Jain&#39;s, 8 flows: fairness index" in page
     assert json.loads(json.dumps(found.record()))["figures"]["mine"]["jain_8"] == 0.5
 
 
