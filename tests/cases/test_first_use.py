@@ -140,7 +140,11 @@ def test_an_expectation_that_always_holds_is_refused(expectation: dict[str, Any]
         (PacketsProvider(), {"repetitions": 2}, None),
         (FluidProvider(), {}, "jobs j1, j2: found the same profile and start, 0 ms"),
         (FluidProvider(), {"transport": {"name": "reno"}}, None),
-        (LabProvider(), {"queue": "thresholds"}, "found thresholds with mltcp_reno: ports mark from 2.8 packets on"),
+        (
+            LabProvider(),
+            {"queue": "thresholds"},
+            "found thresholds with mltcp_reno: ports mark from 2.8 packets on here",
+        ),
         (LabProvider(), {"queue": "thresholds", "transport": {"name": "cubic"}}, "found thresholds with cubic"),
         (LabProvider(), {}, None),
         (LabProvider(dilation=20), {"queue": "thresholds"}, None),

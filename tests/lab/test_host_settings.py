@@ -111,10 +111,26 @@ def dcqcn(**given: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("transport", "where", "message"),
     [
-        (dcqcn(T_us=10**9), {"dilation": "17.4"}, r"dcqcn.T_us: 1e\+09 is 1.74e\+10 in this lab"),
-        (dcqcn(byte_counter_bytes=8), {"scale": "100", "dilation": "2"}, r"dcqcn.byte_counter_bytes: 8 is 0.16 in"),
-        (dcqcn(R_min_mbps=40_000, R_max_mbps=10), {"dilation": "2"}, r"dcqcn.R_min_mbps: found 400, with R_max_mbps"),
-        (dcqcn(ecn={"Kmin_bytes": 0, "Kmax_bytes": 10, "Pmax": 1e-6}), {"dilation": "2"}, r"ecn.Pmax: found 1e-06"),
+        (
+            dcqcn(T_us=10**9),
+            {"dilation": "17.4"},
+            r"dcqcn.T_us: 1e\+09 is 1.74e\+10 in this lab; allowed is a whole number from 1 to 1e\+09",
+        ),
+        (
+            dcqcn(byte_counter_bytes=8),
+            {"scale": "100", "dilation": "2"},
+            r"dcqcn.byte_counter_bytes: 8 is 0.16 in this lab; allowed is a whole number from 1 to 1e\+12",
+        ),
+        (
+            dcqcn(R_min_mbps=40_000, R_max_mbps=10),
+            {"dilation": "2"},
+            r"dcqcn.R_min_mbps: found 400, with R_max_mbps 0.1 in this lab, expected R_min_mbps no higher",
+        ),
+        (
+            dcqcn(ecn={"Kmin_bytes": 0, "Kmax_bytes": 10, "Pmax": 1e-6}),
+            {"dilation": "2"},
+            r"ecn.Pmax: found 1e-06, expected 0, or 1.53e-05 to 1",
+        ),
         (dcqcn(), {"scale": "2", "dilation": "17.4"}, r"a lab at 1:2 cannot stretch time 17.4 times"),
         (dcqcn(), {"dilation": "4", "transport_dilation": "101"}, r"a lab at 1:100 cannot stretch time 101 times"),
         (

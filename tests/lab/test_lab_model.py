@@ -169,7 +169,10 @@ def test_a_link_that_stays_off_is_said_to_be_after_half_a_minute_of_tries(topolo
     ("change", "message"),
     [
         ({"scale": "fifty"}, "scale: found 'fifty', expected a number"),
-        ({"ecn": {"kmin_bytes": 2, "kmax_bytes": 1, "pmax": 1}}, "ecn: found a mapping of 3"),
+        (
+            {"ecn": {"kmin_bytes": 2, "kmax_bytes": 1, "pmax": 1}},
+            "ecn: found a mapping of 3, expected kmin_bytes at most",
+        ),
         ({"surprise": 1}, "the unknown field 'surprise'"),
         ({"version": None}, "version: found nothing, expected a whole number"),
     ],

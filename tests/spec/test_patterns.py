@@ -250,7 +250,12 @@ factors:
         ("", "", "", ""),
         ("one_job_at_a_time: true", "", "alone (with variant both)", "a variant in which j1 runs alone"),
         ("j1: {inputs: {profile: alone}}", "j2: {inputs: {profile: alone}}", "send differently", "symmetric pattern"),
-        ("jobs: {j1: {inputs: {profile: alone}}}", "cassini: {profiles: alon}", "'alon'", "a variant run at these"),
+        (
+            "jobs: {j1: {inputs: {profile: alone}}}",
+            "cassini: {profiles: alon}",
+            "'alon'",
+            "a variant run at these levels",
+        ),
         ("jobs: {j1: {inputs: {profile: alone}}}", "cassini: {profiles: alone}", "j2 in alone (with", "symmetric"),
         ("profile: alone", "profile: both", "both, which depends on both itself", "without a circle"),
         ("profile: alone", "profile: alon", "'alon'", "a variant run at these levels"),

@@ -92,7 +92,10 @@ def alone(experiment):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (several, r"found hotnets22, Kmin_bytes=1.0 .* and hotnets22, Kmin_bytes=80000.0 .*"),
+        (
+            several,
+            r"found hotnets22, Kmin_bytes=1.0 .* and hotnets22, Kmin_bytes=80000.0 .*, expected one set of param",
+        ),
         (alone, "found no cell in which jobs meet, expected"),
     ],
 )

@@ -214,7 +214,11 @@ def test_it_is_predicted_on_the_command_line(tmp_path: Path, capsys: pytest.Capt
     ("old", "new", "message"),
     [
         ("name: hotnets/fig-1", "name: hotnets/fig-2", "name: found 'hotnets/fig-2', expected 'hotnets/fig-1'"),
-        ("  hyper_by_stage:", "  hyper_by_stages:", "readings.hyper_by_stages: found 'hyper_by_stages'"),
+        (
+            "  hyper_by_stage:",
+            "  hyper_by_stages:",
+            "readings.hyper_by_stages: found 'hyper_by_stages', expected one of",
+        ),
         ("    most: 16", "    most: 7", "readings.feedback_us: .*expected least below most"),
         ("    usual: 8\n", "", "readings.feedback_us: .*expected `values`, or"),
         ("set: nvidia, ", "", "trials: found a transport without name and set"),

@@ -167,9 +167,15 @@ def broken(path, value):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (broken(["submitted_time"], "yesterday"), r"\[0\].submitted_time: found 'yesterday'"),
+        (
+            broken(["submitted_time"], "yesterday"),
+            r"\[0\].submitted_time: found 'yesterday', expected a date and a time, as 2023-07-15 02:19:05",
+        ),
         (broken(["submitted_time"], None), r"\[0\].submitted_time: found nothing, expected a date and a time"),
-        (broken(["attempts", 0, "start_time"], 5), r"\[0\].attempts\[0\].start_time: found 5"),
+        (
+            broken(["attempts", 0, "start_time"], 5),
+            r"\[0\].attempts\[0\].start_time: found 5, expected a date and a time",
+        ),
         (broken(["attempts", 0, "detail", 1, "gpus"], 8), r"detail\[1\].gpus: found 8, expected a list"),
         (broken(["jobid"], "a b"), r"\[0\].jobid: found 'a b', expected"),
         ("{}", "cluster_job_log:1: jobid: found nothing, expected a value: the field is required"),
@@ -188,7 +194,11 @@ def test_a_fault_in_a_philly_log_is_named(tmp_path, text, said):
     ("jobs", "workers", "said"),
     [
         (JOBS.replace("2023/7/15 02:25", "15.7.2023"), WORKERS, r"job.csv:3: gmt_job_submitted: found '15.7.2023'"),
-        (JOBS.replace("gmt_job_running", "started"), WORKERS, "job.csv:1: found the columns id"),
+        (
+            JOBS.replace("gmt_job_running", "started"),
+            WORKERS,
+            "job.csv:1: found the columns id, uid, .*gmt_job_running among them",
+        ),
         (JOBS.replace("dlc2", ""), WORKERS, "job.csv:3: job_name: found '', expected"),
         (JOBS, WORKERS.replace('""4""', '""four""'), "worker.csv:4: RES: found .*expected JSON with a whole number"),
         (JOBS, WORKERS.replace('""4""', "-4"), "worker.csv:4: RES: found"),

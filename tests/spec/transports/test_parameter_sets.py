@@ -78,7 +78,10 @@ def test_without_a_set_nothing_is_stored_that_was_not_before(tmp_path: Path) -> 
         ("{name: dcqcn, set: sigcom15}", r"transport.set: found 'sigcom15', expected one of conext16, .*sigcomm15"),
         ("{name: dcqcn, set: 5}", r"transport.set: found 5, expected one of conext16"),
         ("{name: cubic, set: sigcomm15}", r"transport.set: found 'sigcomm15', expected no set: cubic has none"),
-        ("{name: dcqcn, set: sigcomm15, R_max_mbps: 50}", r"transport.R_max_mbps: found 100, with R_max_mbps 50"),
+        (
+            "{name: dcqcn, set: sigcomm15, R_max_mbps: 50}",
+            r"transport.R_max_mbps: found 100, with R_max_mbps 50, expected R_min",
+        ),
         ("{name: dcqcn, ecn: {Kmin_bytes: 1, Kmax_bytes: 2}}", r"transport.ecn.Pmax: found nothing, expected a value"),
         ("{name: dcqcn, ecn: {Kmin_bytes: 3, Kmax_bytes: 2, Pmax: 1}}", r"transport.ecn: found .*Kmin_bytes no higher"),
     ],
@@ -91,7 +94,11 @@ def test_a_wrong_transport_of_an_experiment_is_named(tmp_path: Path, transport: 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("T_us: {value: 55", "T_us: {value: 0", r"mine.yaml:\d+: parameters.T_us.value: found 0.0"),
+        (
+            "T_us: {value: 55",
+            "T_us: {value: 0",
+            r"mine.yaml:\d+: parameters.T_us.value: found 0.0, expected a number from 1",
+        ),
         ("  F: {value: 5", "  F: {value: 5.5", r"parameters.F.value: found 5.5, expected a whole number from 1"),
         ("  F:", "  f:", r"parameters.f: found 'f', expected one of T_us, F"),
         ("  g: {", "  #", r"parameters: found no g, expected every parameter"),

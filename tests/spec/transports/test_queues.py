@@ -70,11 +70,23 @@ def test_weights_and_red_are_stored_in_the_trial(tmp_path: Path) -> None:
     ("transport", "more", "message"),
     [
         ("reno", "queue: deep\n", r"queue: found 'deep'"),
-        ("reno", "queue: auto\nfactors: {jobs.j2.transport.name: [dctcp]}\n", r"queue: found transports that declare"),
-        ("reno, ecn: {Kmin_bytes: 1, Kmax_bytes: 2, Pmax: 1}", "queue: auto\n", r"queue: found drop-tail, beside"),
+        (
+            "reno",
+            "queue: auto\nfactors: {jobs.j2.transport.name: [dctcp]}\n",
+            r"queue: found transports that declare different queues: reno of j1 for drop-tail, dctcp of j2 for step",
+        ),
+        (
+            "reno, ecn: {Kmin_bytes: 1, Kmax_bytes: 2, Pmax: 1}",
+            "queue: auto\n",
+            r"queue: found drop-tail, beside the `ecn` of j1's transport, expected thresholds, step or red",
+        ),
         ("reno", "queue: step\nred_weight: 0.01\n", r"red_weight: found 0.01 beside a queue of kind step"),
         ("reno", "queue: red\nred_weight: 0\n", r"red_weight: found 0"),
-        ("reno", "dwrr: {weights: [1, 2, 3]}\nfactors: {jobs.j1.priority: [5]}\n", r"dwrr.weights: found weights of 3"),
+        (
+            "reno",
+            "dwrr: {weights: [1, 2, 3]}\nfactors: {jobs.j1.priority: [5]}\n",
+            r"dwrr.weights: found weights of 3 queues.*, expected at most 2, the queues that the jobs' priorities use",
+        ),
         ("reno", "dwrr: {weights: [1]}\n", r"dwrr.weights: found a list of 1"),
         ("reno", "dwrr: {weights: [1, 0]}\n", r"dwrr.weights\[1\]: found 0"),
         ("reno", "priority_queues: 8\n", r"priority_queues: found 8, expected at most 7"),
