@@ -140,16 +140,20 @@ def test_samples_come_in_any_order_and_more_than_once(folder):
         (answer(resultType="vector"), "data.resultType: found 'vector', expected 'matrix'"),
         (answer(resultType=None), "data.resultType: found nothing, expected 'matrix'"),
         (answer(result=[None]), "data.result[0]: found nothing, expected labels by name"),
-        (answer(result=[{"metric": {}, "values": [[0, "1"]]}]), "found labels none, expected one of host, instance"),
         (answer(result=[{"metric": {"node": 1}, "values": []}]), "data.result[0].metric.node: found 1, expected text"),
         (answer(result=[{"metric": {"node": "n1"}}]), "data.result[0]: found nothing, expected a list of samples"),
         (answer(result=[{"metric": {"node": "n1"}, "value": [1, "2"]}]), "found nothing, expected a list of samples"),
     ],
 )
 def test_an_answer_without_series_is_refused(folder, content, complaint):
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(SpecError) as caught:
         read(folder, content)
     assert complaint in caught.value.message and str(folder / "a.json") in caught.value.message
+
+
+def test_series_without_a_label_of_the_host_are_refused(folder):
+    with pytest.raises(AdviceError, match="found labels none, expected one of host, instance, node"):
+        read(folder, answer(result=[{"metric": {}, "values": [[0, "1"]]}]))
 
 
 @pytest.mark.parametrize("samples", [0, 1])
@@ -380,6 +384,8 @@ def test_jobs_and_hosts_are_called_as_written(folder, name):
         ("j1: [a, 'a[1-9999][1-9999]']", "j1: found more than 10000 hosts in 'a[1-9999][1-9999]'"),
         ("j1: a[1-" + "9" * 5000 + "]", "j1: found '[1-9999"),
         ("j1: a[1-٢]", "j1: found '[1-٢]', expected numbers as in [01-03,07]"),
+        ("j1: 'a[x]'", "j1: found '[x]', expected numbers as in [01-03,07]"),
+        ("j1: 'a[1-'", "j1: found 'a[1-', expected hosts as in node[01-03,07]"),
         ("j1: a]1[", "j1: found 'a]1[', expected hosts as in node[01-03,07]"),
         ("j1: 'a,,b'", "expected hosts as in node[01-03,07]"),
         ("a: x\nj1: [n1]\nj1: [n2]", ":3: j1: found the key 'j1' a second time (first in line 2)"),
@@ -388,6 +394,7 @@ def test_jobs_and_hosts_are_called_as_written(folder, name):
         ("j1: []", "j1: found a list of 0, expected names of hosts"),
         ("[s0]", "found a list of 1, expected hosts by job, as in j1: "),
         ("{}", "found no job that runs, expected one at least"),
+        ("jobs: [{name: x}]", "jobs[0]: found nothing, expected a state or a list of them"),
         ('"": n1', "found the name '', expected names of letters, digits and signs"),
         ('"a\\e[31mb": n1', r"found the name 'a\x1b[31mb', expected names of letters"),
         ("j1: [[n1]]", "j1: found a list of 1, expected names of hosts"),
