@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import resource
 import shutil
 import socket
 import subprocess
@@ -35,7 +36,7 @@ from roundabout.testbeds.rack.inventory import LosslessClasses
 from roundabout.testbeds.rack.rdma_class_check import RdmaEnd, Row
 from tests.packets.networks import PACKET, PS_PER_US, Tree, change_plan
 from tests.packets.test_roce import STAR, dcqcn
-from tests.running import load_program
+from tests.running import MAY_RAISE_LIMITS, load_program
 
 pytestmark = pytest.mark.unit
 
@@ -173,6 +174,8 @@ def test_ib_write_bw_runs_as_nobody_at_the_tested_address_where_it_can(option: s
     assert words.startswith(f"{bound}-d mlx5_0 -x 3 -p 18515 --tclass=106 -D 3 ")
     assert words.endswith(" 65534")
     assert [line.split(":", 1)[1].split()[-1] for line in status[:2]] == ["0" * 16, "1"]
+    own = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    assert status[2].split()[3] == ("unlimited" if MAY_RAISE_LIMITS else str(own))
 
 
 def test_bytes_in_other_priorities_are_wrong_where_they_are_many() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.running import MAY_RAISE_LIMITS
 from tests.trainers.host import FOLDER, load
 
 pytestmark = pytest.mark.lab
@@ -22,9 +23,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights 
 
 LAUNCHER = FOLDER / "worker_launcher.py"
 PYTHON = "/usr/bin/python3"
-UNLIMITED, CAP_SYS_RESOURCE = -1, 24
-RIGHTS = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("CapEff:"))
-MAY_RAISE = int(RIGHTS.split()[1], 16) >> CAP_SYS_RESOURCE & 1  # root of a container may lack it
+UNLIMITED = -1
 REPORT = """
 import json, os, resource, socket, sys
 sys.stderr.flush()
@@ -61,7 +60,7 @@ def test_a_worker_that_root_starts_has_a_users_rights_and_what_it_needs_of_roots
     assert (set(found["Uid"]), found["CapEff"], found["NoNewPrivs"]) == ({"65534"}, ["0" * 16], ["1"])
     assert set(found["Gid"]) == set(found["Groups"]) == {"65534"}
     assert found["scheduler"] == os.SCHED_RR
-    assert found["memlock"] == (UNLIMITED if MAY_RAISE else resource.getrlimit(resource.RLIMIT_MEMLOCK)[0])
+    assert found["memlock"] == (UNLIMITED if MAY_RAISE_LIMITS else resource.getrlimit(resource.RLIMIT_MEMLOCK)[0])
     assert done.stderr == "by name"
 
 
@@ -71,6 +70,15 @@ def test_a_host_has_another_name_for_horovods_process_alone(program: Path) -> No
     done = launched("--user", "nobody", "--host-name", "192.0.2.7", PYTHON, str(program))
     assert json.loads(done.stdout)["name"] == "192.0.2.7"
     assert socket.gethostname() == before
+
+
+@needs_root
+def test_a_host_that_cannot_be_renamed_keeps_its_name(program: Path) -> None:
+    """Root of a container may lack CAP_SYS_ADMIN, which unshare requires; Horovod then checks the name."""
+    words = ("--user", "nobody", "--host-name", "192.0.2.7", PYTHON, str(program))
+    limited = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]
+    done = subprocess.run([*limited, PYTHON, str(LAUNCHER), *words], capture_output=True, text=True)
+    assert json.loads(done.stdout)["name"] == socket.gethostname()
 
 
 @needs_root
