@@ -78,6 +78,22 @@ def test_an_entry_that_includes_others_is_split_and_joined_again(
     assert f"HSET '{table}|{entry}' profile theirs" in (tmp_path / "undo.sh").read_text()
 
 
+def test_a_port_outside_the_inventory_keeps_its_part_of_a_split_entry(tmp_path: Path) -> None:
+    found = case("sonic-ports-in-one-key")
+    assert plan(tmp_path, found)[0] == ""
+    change = json.loads((tmp_path / "change.json").read_text())
+    prepare, undo = ((tmp_path / f"{name}.sh").read_text().splitlines() for name in ("prepare", "undo"))
+    (deleted,) = (line for line in prepare if line.startswith("db DEL "))
+    for table, numbers in (("QUEUE", ["3"]), ("BUFFER_PG", ["3", "4"])):
+        ((entry, fields),) = found[table].items()
+        parts = [f"Ethernet8|{number}" for number in numbers]
+        assert all(f"'{table}|{each}'" in deleted for each in (entry, *parts))
+        assert [change[table][part] for part in parts] == [fields] * len(parts)
+        (joined,) = (place for place, line in enumerate(undo) if line.startswith(f"db HSET '{table}|{entry}' "))
+        assert undo[joined].split()[3:] == [word for field in fields.items() for word in field]
+        assert all(any(f"'{table}|{part}'" in line for line in undo[:joined] if "DEL" in line) for part in parts)
+
+
 @pytest.mark.parametrize("entry", ["Ethernet4|3", "Ethernet8,Ethernet12|3-4", "Ethernet0,Ethernet4|0-2"])
 def test_an_entry_for_other_ports_or_numbers_is_kept(entry: str, tmp_path: Path) -> None:
     refusal, differs = plan(tmp_path, sound() | {"QUEUE": {entry: {}}})
