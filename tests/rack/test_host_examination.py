@@ -55,7 +55,6 @@ def furnish(root: Path) -> None:
     (root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").touch()
     (root / "sys/class/net/ens1f0np0/device").symlink_to(device)
     (root / "sys/class/net/ens1f0np0/carrier_changes").write_text("5\n")
-    (debugfs / "rpg_time_reset").write_text("300\n")
     for name, content in SYSFS.items():
         (device / name).write_text(f"{content}\n")
     (root / "sys/kernel/security").mkdir()

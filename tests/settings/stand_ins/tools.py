@@ -5,7 +5,7 @@ Constructed, not recorded: calls and paths from the project's notes on RoCE, out
 iproute2 and NVIDIA's manual of mlxconfig; what the driver does with it from mlx5's en_dcbnl.c and port_buffer.c (a link
 that goes down with PFC, cables it ignores, buffers that firmware owns until they are written, sizes rounded down). To
 what sizes firmware fits buffers is made up. mlnx_qos behaves as the revision of mlnx-tools that the file
-`mlnx_qos-revision` names: its answers are held against those of NVIDIA's own tool (test_mlnx_tools.py).
+`mlnx_qos-revision` names: its answers are held against those of NVIDIA's own tool (test_mlnx_qos.py).
 """
 
 import json
