@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -130,8 +130,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-@pytest.fixture
-def few_resamplings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Resample a few times only, in tests that look at no interval."""
-    monkeypatch.setattr("analysis.statistics.phases.RESAMPLINGS", 5)
-    monkeypatch.setattr("analysis.advice.expected_slowdown.DRAWS", 5)
+@pytest.fixture(scope="module")
+def few_resamplings() -> Iterator[None]:
+    """Resample a few times only, in modules of tests that look at no interval."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("analysis.statistics.phases.RESAMPLINGS", 5)
+        patch.setattr("analysis.advice.expected_slowdown.DRAWS", 5)
+        yield

@@ -10,15 +10,13 @@ from unittest import mock
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from analysis.advice import expected_slowdown
-from analysis.statistics import phases
 from roundabout.core.errors import RoundaboutError
 from roundabout.spec import SpecError, load_experiment
 from roundabout.spec.reader import yaml_source
 from tests.damage.mutator import assert_one_message, damage
 from tests.damage.readers import EXPERIMENT_FILES, READERS, Files, Reader
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("few_resamplings")]
 
 FUZZ_S = int(os.environ.get("FUZZ_SECONDS", "5"))
 FUZZ_SEED = int(os.environ.get("FUZZ_SEED", "1"))
@@ -56,12 +54,6 @@ class Target:
 @pytest.fixture(scope="module", params=READERS)
 def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Target:
     return Target(READERS[request.param], tmp_path_factory.mktemp("damage"))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def few_resamplings() -> object:
-    with mock.patch.object(phases, "RESAMPLINGS", 3), mock.patch.object(expected_slowdown, "DRAWS", 3):
-        yield
 
 
 def test_samples_are_read(target: Target) -> None:

@@ -6,26 +6,18 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from analysis.records.call import Call, Record, RecordError
 from analysis.records.collective_groups import sent_bytes
 from analysis.records.job import Exchange, join_records
 from analysis.records.profile import RecordedProfile, profile_of_records
-from analysis.statistics import phases
 from roundabout.store import Units
 from tests.records.synthetic_records import MS, Made, data_parallel
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("few_resamplings")]
 
 SIZE = 100_000_000
-
-
-@pytest.fixture(autouse=True, scope="module")
-def few_resamplings():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(phases, "RESAMPLINGS", 3)
-        yield
 
 
 def profile_of(records: list[Record]) -> RecordedProfile:
@@ -39,7 +31,7 @@ def profile_of(records: list[Record]) -> RecordedProfile:
     ahead_s=st.lists(st.integers(-(10**9), 10**9), min_size=5, max_size=5),
     late_us=st.lists(st.integers(0, 1500), min_size=5, max_size=5),
 )
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None)
 def test_period_and_bytes_are_found_whatever_clocks_say(ranks, period_ms, share, ahead_s, late_us):
     made = Made(ranks, [each * 10**9 for each in ahead_s], [each * 1000 for each in late_us])
     send_ms = max(round(share * period_ms), 10)
