@@ -11,7 +11,7 @@ import pytest
 
 from roundabout.runner.hosts import playbooks
 from roundabout.runner.hosts.playbooks import Playbook, ProvisionError, run_playbook
-from tests.ansible.test_switches import FAKE, facts
+from tests.ansible.switches import FAKE, facts
 
 pytestmark = pytest.mark.unit
 

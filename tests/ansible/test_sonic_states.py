@@ -9,7 +9,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,12 +17,11 @@ import pytest
 import yaml
 
 from tests.ansible.sonic_states import SKUS, State, render_state
-from tests.ansible.test_switches import golden_text
+from tests.ansible.switches import FAKE, golden_text
 
 pytestmark = pytest.mark.unit
 
 HERE = Path(__file__).parent
-FAKE = [sys.executable, "-S", str(HERE / "fake_switches" / "switch.py")]
 STATES = sorted((HERE / "sonic_states").glob("*.json"))
 CHECKOUT = os.environ.get("ROUNDABOUT_SONIC_BUILDIMAGE")
 

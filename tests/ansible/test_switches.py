@@ -17,53 +17,13 @@ from typing import Any
 import pytest
 
 from roundabout.runner.hosts.playbooks import Playbook, ProvisionError, run_playbook
-from roundabout.testbeds.rack.inventory import read_inventory
-from roundabout.testbeds.rack.variables import switch_variables
+from tests.ansible.switches import FAKE, GOLDEN, PLAN, PORTS, facts, golden_text
 
 pytestmark = pytest.mark.unit
 
 TEMPLATES = Path(__file__).parents[2] / "ansible/roles/switches/templates"
-GOLDEN = Path(__file__).with_name("golden")
-INVENTORY = """
-all:
-  vars: {line_rate_gbps: 50, payload_rate_gbps: 43}
-  children:
-    rack:
-      vars: {driver: ofed, mtu_bytes: 4200}
-      hosts:
-        s0: {ansible_host: a, nic: eth2, address: 10.0.0.1/24, link: s0}
-        s1: {ansible_host: b, nic: eth2, address: 10.0.0.2/24, link: s1}
-    switches:
-      vars:
-        system: SYSTEM
-        ecn: {cell_bytes: 80, Kmin_cells: 1000, Kmax_cells: 2000, Pmax_percent: 100OF_ECN}OF_SYSTEM
-      hosts:
-        tor: {ansible_host: sw, ports: {s0: PORT0, s1: PORT1}, apply_on: TRIED}
-"""
-OF_ECN = {"junos": ", queue_cells: 20000", "sonic": "", "tofino": ", pfc_skid_cells: 4000"}
-OF_SYSTEM = {"junos": "\n        pfc_watchdog: true", "sonic": "\n        cable_length_m: 5", "tofino": ""}
-TRIED = {
-    "junos": "{platform: qfx5120-48y, release: 21.4R3-S5.4}",
-    "sonic": "{platform: x86_64-mlnx_msn2700-r0, release: 202311.553318-0a1b2c3d4}",
-    "tofino": "{platform: tofino1, release: 9.13.4-404}",
-}
 # A router: ECN alone, and two routing engines.
 MX480 = "\n        pfc: false\n        routing_engines: 2"
-PORTS = {
-    "junos": ("et-0/0/0", "et-0/0/1"), "sonic": ("Ethernet0", "Ethernet4"), "tofino": ("1/0", "1/1")
-}  # fmt: skip
-
-
-def facts(system: str, folder: Path, more: str = "") -> dict[str, Any]:
-    path = folder / "inventory"
-    text = INVENTORY.replace("OF_ECN", OF_ECN[system]).replace("OF_SYSTEM", more or OF_SYSTEM[system])
-    text = text.replace("SYSTEM", system).replace("TRIED", TRIED[system])
-    for number, port in enumerate(PORTS[system]):
-        text = text.replace(f"PORT{number}", port)
-    path.write_text(text)
-    return switch_variables(read_inventory(path), "tor")
-
-
 ACTIONS = ("release", "pending", "compare", "apply", "confirm", "rollback")
 RENDER = """
 - hosts: all
@@ -97,20 +57,12 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
     return {system: dict(zip(ACTIONS, texts[system], strict=True)) for system in hosts}
 
 
-PLAN = "(as in the file plan)\n"
-
-
 def split_off_plan(texts: dict[str, str]) -> dict[str, str]:
     """Return the texts with `PLAN` in place of the longest part that two of them share, and that part."""
     compare, apply = (texts[action].splitlines(keepends=True) for action in ("compare", "apply"))
     begin, _, size = SequenceMatcher(None, compare, apply, autojunk=False).find_longest_match()
     plan = "".join(compare[begin : begin + size])
     return {"plan": plan} | {action: text.replace(plan, PLAN) for action, text in texts.items()}
-
-
-def golden_text(system: str, action: str) -> str:
-    """Return the complete text of a golden file."""
-    return (GOLDEN / system / action).read_text().replace(PLAN, (GOLDEN / system / "plan").read_text())
 
 
 @pytest.mark.parametrize("system", [*PORTS, "mx480"])
@@ -126,7 +78,6 @@ def test_rendered_switch_commands_equal_the_golden_files(
     assert said == golden.read_text()
 
 
-FAKE = [sys.executable, "-S", str(Path(__file__).with_name("fake_switches") / "switch.py")]
 UNDONE = "What was changed without being confirmed, the switch undoes by itself within 5 minutes"
 
 
