@@ -124,3 +124,11 @@ def test_a_failure_on_the_first_server_leaves_the_others_as_they_are(rack: Rack)
     assert failures[SECOND] == f"not begun, because {FIRST} failed, which is changed first"
     assert "mlnx_qos: broken" in failures[FIRST]
     assert failures.keys() == {FIRST, SECOND}
+
+
+def test_a_drifted_server_is_listed_with_its_settings(rack: Rack) -> None:
+    assert rack.failures("site") == {}
+    (rack.roots[FIRST] / "sys/class/net/eth2/ecn/roce_rp/rpg_time_reset").write_text("300\n")
+    assert rack.failures("verify") == {
+        FIRST: "programs that differ: none; settings that differ: dcqcn eth2 T_us",
+    }
