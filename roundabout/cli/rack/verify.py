@@ -24,7 +24,8 @@ Traffic = Annotated[
     bool,
     typer.Option(
         "--traffic",
-        help="Also check classes and DCQCN by RDMA traffic. This loads all links, and changes DCQCN's T for a minute.",
+        help="Also check classes and DCQCN by RDMA traffic. This loads all links, and changes DCQCN's T of each server "
+        "for about a minute.",
     ),
 ]
 
