@@ -207,7 +207,7 @@ def read_link(host: Host, target: str, names: Iterable[str]) -> Values:
         found.update({"pfc_prevention_ms": int(said[PFC_PREVENTION])} if PFC_PREVENTION in said else {})
     missing = [name for name in wanted if name not in found]
     if missing:
-        raise SettingsError(f"link {target} {missing[0]}: this host's tools do not tell it")
+        raise SettingsError(f"link {target} {missing[0]}: this host's tools do not report it")
     return {name: found[name] for name in wanted}
 
 

@@ -274,7 +274,7 @@ def _query_if_supported(host: Host, target: str, nv_name: str) -> Optional[Store
     except ToolError as error:
         if f"The Device doesn't support {nv_name} parameter" in str(error):
             return None
-        raise SettingsError(f"dcqcn {target}: cannot tell if the NIC obeys DCQCN: {error}", UNANSWERED) from error
+        raise SettingsError(f"dcqcn {target}: NIC does not report if it obeys DCQCN: {error}", UNANSWERED) from error
 
 
 def _always_obeys_dcqcn(host: Host, target: str) -> bool:

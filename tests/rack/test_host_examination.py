@@ -256,7 +256,7 @@ EQ = "        {:<44}{:<20}{:<20}{:<20}"
     ("", "True(1) True(1)", "ignored: ROCE_CC_LEGACY_DCQCN absent, USER_PROGRAMMABLE_CC True(1) True(1)"),
     ("False(0) True(1)", "", "ignored until the next boot: "),
     ("True(1) False(0)", "", "acts, but not after the next boot: "),
-    ("-E- Failed to open the device", "", "cannot tell: ? -E- Failed to open the device"),
+    ("-E- Failed to open the device", "", "not reported: ? -E- Failed to open the device"),
 ])  # fmt: skip
 def test_doctor_names_firmware_that_ignores_dcqcn_now_or_after_a_boot(
     inventory_file: Path, tmp_path: Path, legacy: str, user: str, found: str | None

@@ -361,10 +361,10 @@ LEGACY, USER = "ROCE_CC_LEGACY_DCQCN", "USER_PROGRAMMABLE_CC"
     ((present(LEGACY, "True(1)", "True(1)"), present(USER, "False(0)", "False(0)")), ""),
     ((absent(LEGACY), present(USER, "True(1)", "False(0)")), "do nothing on this NIC: USER_PROGRAMMABLE_CC is True"),
     (((CX6_DX, 0), absent(USER)), "do nothing on this NIC: ROCE_CC_LEGACY_DCQCN is False"),
-    ((LOCKED, LOCKED), "(?s)cannot tell if the NIC obeys DCQCN: mlxconfig .* Failed to open the device"),
-    ((absent(LEGACY), LOCKED), "cannot tell if the NIC obeys DCQCN"),
-    ((("-E- Cannot open Device: 0000:3b:00.0. No such file or directory.\n", 3), absent(USER)), "cannot tell"),
-    ((("-E- Unknown Parameter: ROCE_CC_LEGACY_DCQCN\n", 3), absent(USER)), "cannot tell if the NIC obeys DCQCN"),
+    ((LOCKED, LOCKED), "(?s)NIC does not report if it obeys DCQCN: mlxconfig .* Failed to open the device"),
+    ((absent(LEGACY), LOCKED), "NIC does not report if it obeys DCQCN"),
+    ((("-E- Cannot open Device: 0000:3b:00.0. No such file or directory.\n", 3), absent(USER)), "does not report"),
+    ((("-E- Unknown Parameter: ROCE_CC_LEGACY_DCQCN\n", 3), absent(USER)), "NIC does not report if it obeys DCQCN"),
     ((("", 0), absent(USER)), "the output of mlxconfig lacks ROCE_CC_LEGACY_DCQCN"),
 ])  # fmt: skip
 def test_only_firmwares_own_answer_counts_as_obeying_dcqcn(

@@ -310,7 +310,7 @@ def tried(case: tuple[int, str, tuple[str, str]], folder: Path, expected: dict[s
             wrong["failed"] = f"{name}: {status}"
     if (
         Workplace(folder).has_leftovers and settled
-    ):  # who was killed, or found no run to resume, leaves it to the next one
+    ):  # a process that was killed, or found no run to resume, leaves it to the next one
         wrong["left"] = True
     after = kept(folder)
     if lost := [path for path in before if after.get(path) != before[path]]:

@@ -196,7 +196,7 @@ firmware_dcqcn() {
   found="ROCE_CC_LEGACY_DCQCN ${legacy:-absent}, USER_PROGRAMMABLE_CC ${user:-absent} (in force, next boot)"
   set_both="$nv_tool -d ${bdf##*/} set ROCE_CC_LEGACY_DCQCN=1 USER_PROGRAMMABLE_CC=0, without an absent one,"
   case "$legacy$user" in *\?*)
-    say "DCQCN in firmware" no "cannot tell: $legacy $user" \
+    say "DCQCN in firmware" no "not reported: $legacy $user" \
       "root, mstflint 4.18 or later or NVIDIA MFT; kernel lockdown (Secure Boot) can deny PCI access"
     return ;;
   esac
