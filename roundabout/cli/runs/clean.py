@@ -5,10 +5,10 @@ import typer
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.machine import machine_lease, undo_journal
-from roundabout.runner.machine.undo_journal import JOURNALS, Entry
-from roundabout.runner.machine.process_leftovers import find_leftovers
 from roundabout.runner.machine.machine_lease import BusyError
+from roundabout.runner.machine.process_leftovers import find_leftovers
 from roundabout.runner.machine.state import STATE
+from roundabout.runner.machine.undo_journal import JOURNALS, Entry
 from roundabout.store import scratch
 from roundabout.testbeds import undo
 
@@ -35,7 +35,8 @@ def command() -> None:
 
     failed: list[RoundaboutError] = []
     try:
-        with machine_lease.hold("machine", "roundabout clean", STATE, wait_s=LEASE_TIMEOUT_S if _has_leftovers() else 0):
+        wait_s = LEASE_TIMEOUT_S if _has_leftovers() else 0
+        with machine_lease.hold("machine", "roundabout clean", STATE, wait_s=wait_s):
             failed += undo_journal.apply_to_each(remove, find_leftovers(STATE))
             failed += undo_journal.replay(JOURNALS, undo, tell)
     except BusyError as error:
@@ -49,4 +50,5 @@ def command() -> None:
 def _has_leftovers() -> bool:
     """Return True if a dead run left entries in its journal, or a dead test or benchmark left anything."""
     holder = machine_lease.holder("machine", STATE)
-    return any(find_leftovers(STATE)) or any(not holder.endswith(run_id) for run_id in undo_journal.runs_with_journal(JOURNALS))
+    dead = (run_id for run_id in undo_journal.runs_with_journal(JOURNALS) if not holder.endswith(run_id))
+    return any(find_leftovers(STATE)) or any(dead)

@@ -3,15 +3,15 @@
 
 from pathlib import Path
 
-from roundabout.terminal.lines import print_warning
 from roundabout.cli.options import Executor, RunJson, Runs, WhichRun
-from roundabout.terminal.execution import execute
-from roundabout.terminal.screen import Screen
-from roundabout.terminal.series_execution import show_comparison_with_newest
 from roundabout.spec import Experiment
 from roundabout.spec.assembly.overrides import SET, overrides_from_values
 from roundabout.spec.loader import load_experiment
 from roundabout.store import Run
+from roundabout.terminal.execution import execute
+from roundabout.terminal.lines import print_warning
+from roundabout.terminal.screen import Screen
+from roundabout.terminal.series_execution import show_comparison_with_newest
 from roundabout.testbeds import find_provider
 
 

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from roundabout.terminal.lines import print_line
 from roundabout.cli.options import Runs
 from roundabout.cli.runs.runs import format_megabytes
 from roundabout.core.errors import UsageError
 from roundabout.store import Run
+from roundabout.terminal.lines import print_line
 
 
 def command(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from rich.table import Table
 
-from roundabout.cli.overrides import parse_overrides
 from roundabout.cli.experiments.experiments import load_checked_experiment
+from roundabout.cli.experiments.plan import describe_changes, describe_iterations, describe_jobs
 from roundabout.cli.options import (
     Dilation,
     Executor,
@@ -27,17 +27,17 @@ from roundabout.cli.options import (
     WhichExperiment,
     chosen_length,
 )
-from roundabout.cli.experiments.plan import describe_changes, describe_iterations, describe_jobs
-from roundabout.terminal.lines import format_duration
-from roundabout.terminal.execution import execute
-from roundabout.terminal.screen import Screen
-from roundabout.terminal.series_execution import execute_series
-from roundabout.terminal.testbed_series import choose_series, print_warnings
+from roundabout.cli.overrides import parse_overrides
 from roundabout.plan import Plan
 from roundabout.runner.run import make_run_plan
 from roundabout.runner.testbed import TestbedProvider
 from roundabout.spec.loader import is_path
 from roundabout.store import Run
+from roundabout.terminal.execution import execute
+from roundabout.terminal.lines import format_duration
+from roundabout.terminal.screen import Screen
+from roundabout.terminal.series_execution import execute_series
+from roundabout.terminal.testbed_series import choose_series, print_warnings
 
 
 def command(  # noqa: PLR0913, PLR0917 - one a command-line option
@@ -63,9 +63,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     """
     how_much = chosen_length(quick=quick, full=full)
     experiment = load_checked_experiment(name, how_much, parse_overrides(fields, only, repetitions))
-    series = choose_series(
-        experiment, testbed, inventory, executor=executor, scale=scale, dilation=dilation, jobs=jobs
-    )
+    series = choose_series(experiment, testbed, inventory, executor=executor, scale=scale, dilation=dilation, jobs=jobs)
     console = Screen(stderr=as_json)
     about = [f"{experiment.name}: {experiment.about}", *describe_changes(experiment), *series.notes]
     console.print(*about, sep="\n", highlight=False, soft_wrap=True)

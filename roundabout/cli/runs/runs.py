@@ -9,13 +9,13 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from roundabout.terminal.lines import print_line
 from roundabout.cli.options import Json, Runs
-from roundabout.terminal.screen import Screen
 from roundabout.cli.runs.status import state_of
 from roundabout.runner.machine.state import STATE
 from roundabout.store import Run, StoreError
 from roundabout.store.trial_states import STATES
+from roundabout.terminal.lines import print_line
+from roundabout.terminal.screen import Screen
 
 
 def command(
@@ -37,11 +37,12 @@ def command(
     elif found:
         Screen().print(_table(found))
     else:
-        print_line(f"{len(every)} runs in {runs}, none with all of: {' '.join(words or ())}" if every else f"no run in {runs}")
+        of_words = f"{len(every)} runs in {runs}, none with all of: {' '.join(words or ())}"
+        print_line(of_words if every else f"no run in {runs}")
 
 
 def describe_run(run: Run, state: Path) -> dict[str, Any]:
-    """Return a short description of a run. If the run is unreadable, `fault` is the reason and other values are None."""
+    """Return a short description of a run. If it is unreadable, `fault` is the reason and other values are None."""
     known: dict[str, Any] = dict.fromkeys(("testbed", "state", "valid", "disturbed", "invalid", "missing", "fault"))
     try:
         listed, planned = run.listed_trials(), {trial["key"] for trial in run.manifest["plan"]}

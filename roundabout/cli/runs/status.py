@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from roundabout.terminal.lines import print_line, print_warning
 from roundabout.cli.options import Json, Runs, WhichRun
 from roundabout.runner import progress_file
 from roundabout.runner.machine import machine_lease
 from roundabout.runner.machine.state import STATE
 from roundabout.store import Run
 from roundabout.store.trial_states import DISTURBANCE, State, state_of_record
+from roundabout.terminal.lines import print_line, print_warning
 
 
 def command(

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from roundabout.terminal.run_progress import PlainView
 from roundabout.cli.runs.resume import load_experiment_of
-from roundabout.terminal.execution import undo_when_ended
-from roundabout.terminal.screen import Screen
 from roundabout.runner.progress_events import Follower
 from roundabout.runner.run import Runner
 from roundabout.store import Run
+from roundabout.terminal.execution import undo_when_ended
+from roundabout.terminal.run_progress import PlainView
+from roundabout.terminal.screen import Screen
 from roundabout.testbeds import find_provider, undo
 
 

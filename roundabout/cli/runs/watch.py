@@ -13,17 +13,17 @@ from typing import Annotated, Any
 import typer
 from rich.live import Live
 
-from roundabout.terminal.lines import print_line
-from roundabout.terminal.run_progress import PlainView, ProgressScreen, can_redraw
 from roundabout.cli.options import Runs
-from roundabout.terminal.execution import undo_when_ended
-from roundabout.terminal.screen import Screen
-from roundabout.cli.runs.status import status_of, print_status
+from roundabout.cli.runs.status import print_status, status_of
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner import progress_file
 from roundabout.runner.machine.state import STATE
 from roundabout.runner.progress_events import Progress
 from roundabout.store import Run
+from roundabout.terminal.execution import undo_when_ended
+from roundabout.terminal.lines import print_line
+from roundabout.terminal.run_progress import PlainView, ProgressScreen, can_redraw
+from roundabout.terminal.screen import Screen
 
 REPORT = "report.html"
 NICENESS = 10  # low priority, because the watched run is often measured on this machine
@@ -38,7 +38,9 @@ class NotGoingOnError(RoundaboutError):
 def command(
     which: Annotated[
         str | None,
-        typer.Argument(metavar="[RUN]", help="A run's folder or id, an experiment, or `last`. Default: the running one."),
+        typer.Argument(
+            metavar="[RUN]", help="A run's folder or id, an experiment, or `last`. Default: the running one."
+        ),
     ] = None,
     runs: Runs = Path("runs"),
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on each line, for programs.")] = False,
@@ -69,7 +71,8 @@ def command(
 def follow_run(path: Path, show: Show) -> Progress:
     """Show the run in the folder `path` every PERIOD_S until it ends. Return its last progress."""
     progress = Progress(path=str(path))
-    while progress_file.read(path) is None and progress_file.run_on_machine() == path:  # what it runs on is being raised
+    # Until the testbed is up, the run has no progress.
+    while progress_file.read(path) is None and progress_file.run_on_machine() == path:
         show(progress)
         time.sleep(progress_file.PERIOD_S)
     while reported := progress_file.read(path):
