@@ -55,7 +55,7 @@ class Engine:
         self._jobs: dict[str, FluidJob] = {}
         self._places: dict[str, int] = {}
         rates = [np.asarray(each, float) for each in left.bytes_per_ms.values()]
-        self._engine = self._library.fluid_create(
+        created = self._library.fluid_create(
             self._from_buffer("double[]", np.concatenate([np.empty(0), *rates])),
             self._new("size_t[]", list(map(len, rates))),
             len(rates),
@@ -63,10 +63,7 @@ class Engine:
             congested,
             sample_ms or 0.0,
         )
-
-    def __del__(self) -> None:
-        if hasattr(self, "_engine"):
-            self._library.fluid_free(self._engine)
+        self._engine = declarations.gc(created, self._library.fluid_free)
 
     @property
     def now_ms(self) -> float:
