@@ -150,9 +150,7 @@ def measure_cluster(hosts: int, iterations: int, kind: str) -> dict[str, Any]:
     engine = Engine(have)
     for place, job in enumerate(made):
         engine.add(str(place), job)
-    going = len(made)
-    while going:
-        going -= len(engine.run(float("inf")))
+    engine.run_to_end()
     spent = time.process_time() - begin
     done = sum(engine.completed(str(place)) for place in range(len(made)))
     memory_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3

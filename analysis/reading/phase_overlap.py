@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The overlap of phases of jobs that share links, by iteration, and their offsets."""
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import combinations
@@ -92,9 +91,7 @@ def simulate_from_spans(spec: TrialSpec, spans: Spans) -> tuple[dict[str, Floats
     engine = Engine(ResidualCapacity.constant(capacities(spec.topology)))
     for name, job in known.items():
         engine.add(name, replace(job, start_ms=starts[name] - min(starts.values())))
-    running = set(known)
-    while running:
-        running -= set(engine.run(math.inf))
+    engine.run_to_end()
     played = {name: engine.iterations(name) for name in known}
     sending = {name: np.column_stack([each[0, :, 1], each[:, :, 2].max(axis=0)]) for name, each in played.items()}
     times = {name: (each[:, :, 2] - each[:, :, 0]).max(axis=0) for name, each in played.items()}

@@ -95,9 +95,7 @@ def ran(several, left, congested=1.0):
     engine = Engine(left, congested=congested)
     for name, job in enumerate(several):
         engine.add(str(name), job)
-    left = set(map(str, range(len(several))))
-    while left:
-        left -= set(engine.run(1e9))
+    engine.run_to_end()
     return [engine.iterations(str(name))[:, :, :4] for name in range(len(several))]
 
 
@@ -266,6 +264,17 @@ def test_a_job_that_departs_by_itself_is_named():
     engine.add("j", one_way(0, 2, departs_ms=70.0))
     assert engine.run(1e6) == ("j",)
     assert (engine.now_ms, engine.completed("j")) == (70.0, 2)
+
+
+def test_the_engine_runs_until_all_jobs_that_it_still_has_end():
+    engine = Engine(ResidualCapacity.constant(WIDE))
+    engine.add("ended", one_way(0, 2, iterations=1))
+    assert engine.run(1e6) == ("ended",)
+    for name, iterations in (("stopped", 9), ("short", 1), ("long", 3)):
+        engine.add(name, one_way(0, 2, iterations=iterations, start_ms=engine.now_ms))
+    engine.stop("stopped")
+    engine.run_to_end()
+    assert [engine.completed(name) for name in ("ended", "stopped", "short", "long")] == [1, 0, 1, 3]
 
 
 def test_the_engine_samples_carried_bytes():

@@ -54,6 +54,7 @@ class Engine:
         self._sampled = sample_ms is not None
         self._jobs: dict[str, FluidJob] = {}
         self._places: dict[str, int] = {}
+        self._running: set[str] = set()
         rates = [np.asarray(each, float) for each in left.bytes_per_ms.values()]
         created = self._library.fluid_create(
             self._from_buffer("double[]", np.concatenate([np.empty(0), *rates])),
@@ -87,6 +88,7 @@ class Engine:
             )
         self._places[name] = self._add(merge_workers(job))
         self._jobs[name] = job
+        self._running.add(name)
 
     def _add(self, job: FluidJob) -> int:
         phases = [_phase_fields(phase) for phase in job.phases]
@@ -114,6 +116,7 @@ class Engine:
     def stop(self, name: str) -> None:
         """End a job now; its incomplete iteration does not count."""
         self._library.fluid_stop(self._engine, self._places[name])
+        self._running.discard(name)
 
     def run(self, until_ms: float) -> tuple[str, ...]:
         """Advance to `until_ms`, or to the first earlier end or departure of jobs, and return these jobs' names."""
@@ -123,7 +126,14 @@ class Engine:
             instants = self._new("int64_t *", INSTANTS)
             count = self._library.fluid_run(self._engine, until_ms, instants, ended)
             if count or instants[0]:
-                return tuple(names[place] for place in ended[0:count])
+                found = tuple(names[place] for place in ended[0:count])
+                self._running.difference_update(found)
+                return found
+
+    def run_to_end(self) -> None:
+        """Advance until every job has ended or departed. At least one of both must be set for each job."""
+        while self._running:
+            self.run(math.inf)
 
     def completed(self, name: str) -> int:
         """Return the number of iterations that all of the job's workers have completed."""

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computation of a trial by the flow-level engine."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -42,9 +41,7 @@ def compute_trial(spec: TrialSpec, left: ResidualCapacity) -> ComputedTrial:
     jobs = fluid_jobs(spec)
     for name, job in jobs.items():
         engine.add(name, job)
-    going = set(jobs)
-    while going:
-        going -= set(engine.run(math.inf))
+    engine.run_to_end()
     last_ms = engine.now_ms
     engine.run(last_ms + sample_ms)
     carried = engine.carried()

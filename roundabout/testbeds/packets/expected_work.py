@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The work that the engine is expected to have with a trial."""
 
-import math
-
 from roundabout.models.fluid import Engine, ResidualCapacity, capacities, fluid_jobs
 from roundabout.models.packets import count_packet_hops
 from roundabout.plan import PlannedTrial, with_simulated_jobs
@@ -24,8 +22,6 @@ def _with_computed_iterations(spec: TrialSpec) -> TrialSpec:
     engine = Engine(ResidualCapacity.constant(capacities(spec.topology)))
     for name, job in fluid_jobs(spec).items():
         engine.add(name, job)
-    going = set(spec.jobs)
-    while going:
-        going -= set(engine.run(math.inf))
+    engine.run_to_end()
     jobs = {name: job.model_copy(update={"iterations": engine.completed(name) + 1}) for name, job in spec.jobs.items()}
     return spec.model_copy(update={"jobs": jobs})
