@@ -15,7 +15,7 @@ T = TypeVar("T")
 def read_options(about: str | None, short: Mapping[str, Any], **defaults: Any) -> Namespace:
     """Return the options of a benchmark: `--json`, `--short`, and one for each default, of the default's type.
 
-    A tuple lists the allowed words, of which the first is the default. `--short` sets the values in `short`.
+    A tuple lists the allowed words, of which the first is the default. `--short` replaces defaults by those in `short`.
     """
     parser = ArgumentParser(description=about, formatter_class=RawDescriptionHelpFormatter)
     for name, default in defaults.items():
@@ -28,7 +28,8 @@ def read_options(about: str | None, short: Mapping[str, Any], **defaults: Any) -
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if options.short:
-        vars(options).update(short)
+        parser.set_defaults(**short)
+        options = parser.parse_args()
     return options
 
 
