@@ -131,15 +131,18 @@ def lost_share(spec: TrialSpec, played: ComputedTrial) -> float:
 
 
 def main() -> None:
-    """Measure each routing, and print a line for each."""
+    """Measure each routing, and print a line for each, or a list as JSON."""
     fabrics = ("leaf-spine", *(name for name in FABRICS if name != "leaf-spine"))
     size = {"fabric": fabrics, "servers": 1024, "oversubscription": 1}
     trace = {"jobs": 200, "load": 0.8, "compression": 60.0, "models": "mixed", "seed": 1}
     short = {"servers": 256, "jobs": 40, "scheduler": "random"}
     options = read_options(__doc__, short, **size, **trace, routing="ecmp", scheduler="fifo")
-    for routing in options.routing.split(","):
-        found = measure_in_process(measure, options, routing)
-        print_result(options, found, [", ".join(f"{name} {_shown(value)}" for name, value in found.items())])
+    found = [measure_in_process(measure, options, routing) for routing in options.routing.split(",")]
+    print_result(options, found, map(_line, found))
+
+
+def _line(found: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {_shown(value)}" for name, value in found.items())
 
 
 def _shown(value: object) -> str:
