@@ -8,8 +8,6 @@ from roundabout.models.packets.network import UnsupportedError
 from roundabout.models.packets.structures import PS_PER_US, Structure, make_structure
 from roundabout.spec.transports import Parameter, Transport, find_violation
 
-OF_LINUX = ("reno", "cubic")
-"""Without parameters: the engine's own C code stands for the kernel's."""
 TRANSPORTS = ("dcqcn", "mltcp_dcqcn", *tcp.NAMES)
 ONE_Q24 = 1 << 24
 BYTES_PER_S_OF_MBPS = 125_000
