@@ -13,25 +13,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from roundabout.models.native_engine import EngineError, open_library, record_type
+from roundabout.models.native_engine import EngineError, open_library
 from roundabout.models.packets.structures import (
-    DECLARATIONS,
-    FLOW,
-    FLOW_RECORD,
     NEVER,
     PS_PER_MS,
-    RECORD,
     Structure,
+    array_type,
+    declarations,
 )
 
 LIBRARY = "build/lib/libpackets.so"
 
 EVENTS = 2_000_000
 """After how many the engine comes back to Python, so that it can be interrupted: about 0.1 s."""
-
-PORT_COLUMNS, HOST_COLUMNS, QUEUE_COLUMNS, BUFFER_COLUMNS = (
-    record_type(DECLARATIONS, f"{part}_sample").names or () for part in ("port", "host", "queue", "buffer")
-)
 
 Integers = npt.NDArray[np.int64]
 StopCheck = Callable[[], bool]
@@ -95,9 +89,9 @@ class Engine:
         self._queues: tuple[int, ...] = ()
         self._workers: list[int] = []
         self._flows: dict[int, int] = {}
-        plans = DECLARATIONS.new("struct port_plan[]", [port[0] for port in ports])
+        plans = declarations().new("struct port_plan[]", [port[0] for port in ports])
         created = self._library.packets_create(nic, plans, len(ports), hosts, sample_ps, lead_ps)
-        self._engine = DECLARATIONS.gc(created, self._library.packets_free)
+        self._engine = declarations().gc(created, self._library.packets_free)
 
     def add_pair(
         self, out: Sequence[int], back: Sequence[int], hosts: tuple[int, int], plan: Structure, priority: int = 0
@@ -206,9 +200,9 @@ class Engine:
         return int(self._library.packets_completed(self._engine, job))
 
     def iterations(self, job: int) -> npt.NDArray[np.void]:
-        """Return each worker's completed iterations: an array (workers, iterations) of RECORD."""
+        """Return each worker's completed iterations: an array (workers, iterations) of iteration_record."""
         count = self.completed(job)
-        found = np.zeros((self._workers[job], count), RECORD)
+        found = np.zeros((self._workers[job], count), array_type("iteration_record"))
         for rank, each in enumerate(found):
             self._library.packets_iterations(self._engine, job, rank, count, _buffer("iteration_record", each))
         return found
@@ -226,12 +220,12 @@ class Engine:
         `is_fresh`, each flow begins on a connection without history, after a round trip over an empty network. `plan`
         is the reaction_plan of the pair, or None for TCP.
         """
-        own = DECLARATIONS.NULL if plan is None else plan
+        own = declarations().NULL if plan is None else plan
         self._library.packets_add_pool(self._engine, traffic, pair, max_connections, is_fresh, own)
 
     def set_flows(self, traffic: int, flows: npt.NDArray[np.void]) -> None:
-        """Set the flows of a cross traffic, an array of FLOW in the order of their starts."""
-        flows = np.ascontiguousarray(flows, FLOW)
+        """Set the flows of a cross traffic, an array of flow_plan in the order of their starts."""
+        flows = np.ascontiguousarray(flows, array_type("flow_plan"))
         self._flows[traffic] = len(flows)
         self._library.packets_set_flows(self._engine, traffic, _buffer("flow_plan", flows), len(flows))
 
@@ -240,8 +234,8 @@ class Engine:
         self._library.packets_set_streams(self._engine, traffic, plan)
 
     def flow_records(self, traffic: int) -> npt.NDArray[np.void]:
-        """Return the start and end of each flow of a cross traffic, an array of FLOW_RECORD."""
-        found = np.zeros(self._flows[traffic], FLOW_RECORD)
+        """Return the start and end of each flow of a cross traffic, an array of flow_record."""
+        found = np.zeros(self._flows[traffic], array_type("flow_record"))
         self._library.packets_flow_records(self._engine, traffic, _buffer("flow_record", found))
         return found
 
@@ -258,7 +252,7 @@ class Engine:
         return self._result("connection", pair)
 
     def _result(self, of: str, number: int) -> Structure:
-        found = DECLARATIONS.new(f"struct {of}_result *")
+        found = declarations().new(f"struct {of}_result *")
         getattr(self._library, f"packets_{of}_result")(self._engine, number, found)
         return found
 
@@ -267,28 +261,34 @@ class Engine:
         library, engine = self._library, self._engine
         count, width = library.packets_sample_count(engine), library.packets_row(engine)
         table = np.zeros((count, width), np.int64)
-        library.packets_samples(engine, DECLARATIONS.from_buffer("int64_t[]", table))
+        library.packets_samples(engine, declarations().from_buffer("int64_t[]", table))
         marked = self._mark_counters()
         switch_ports = [number for number, is_switch in enumerate(self._is_switch) if is_switch]
         places = tuple((port, queue) for port in switch_ports for queue in self._queues)
-        widths = (len(PORT_COLUMNS) * len(self._is_switch), len(marked), len(HOST_COLUMNS) * self._hosts)
-        parts = np.split(table, np.cumsum([*widths, len(QUEUE_COLUMNS) * len(places)]), axis=1)
+        of_port, of_host, of_queue, of_buffer = map(_columns, ("port", "host", "queue", "buffer"))
+        widths = (len(of_port) * len(self._is_switch), len(marked), len(of_host) * self._hosts)
+        parts = np.split(table, np.cumsum([*widths, len(of_queue) * len(places)]), axis=1)
         ports, marks, hosts, queues, buffers = parts
         return Samples(
-            ports=_by_column(ports, PORT_COLUMNS),
-            hosts=_by_column(hosts, HOST_COLUMNS),
+            ports=_by_column(ports, of_port),
+            hosts=_by_column(hosts, of_host),
             marks=dict(zip(marked, marks.T, strict=True)),
-            queues=_by_column(queues, QUEUE_COLUMNS),
+            queues=_by_column(queues, of_queue),
             places=places,
-            buffers=_by_column(buffers, BUFFER_COLUMNS),
+            buffers=_by_column(buffers, of_buffer),
         )
 
     def _mark_counters(self) -> list[tuple[int, int]]:
-        count = self._library.packets_mark_counters(self._engine, DECLARATIONS.NULL)
-        found = DECLARATIONS.new("uint32_t[]", 2 * count)
+        count = self._library.packets_mark_counters(self._engine, declarations().NULL)
+        found = declarations().new("uint32_t[]", 2 * count)
         self._library.packets_mark_counters(self._engine, found)
         numbers = list(found)
         return list(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+def _columns(part: str) -> tuple[str, ...]:
+    """Return the names of the counters in a sample of a port, host, queue or buffer."""
+    return array_type(f"{part}_sample").names or ()
 
 
 def _by_column(table: Integers, names: Sequence[str]) -> dict[str, Integers]:
@@ -296,9 +296,9 @@ def _by_column(table: Integers, names: Sequence[str]) -> dict[str, Integers]:
 
 
 def _buffer(structure: str, array: npt.NDArray[np.void]) -> Any:
-    return DECLARATIONS.from_buffer(f"struct {structure}[]", array)
+    return declarations().from_buffer(f"struct {structure}[]", array)
 
 
 @cache
 def _library(path: str) -> Any:
-    return open_library("packets", path, DECLARATIONS)
+    return open_library("packets", path, declarations())
