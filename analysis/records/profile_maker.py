@@ -73,13 +73,13 @@ def _records_in(folder: Path, console: Console) -> list[Path]:
     try:
         files = sorted(each for each in folder.iterdir() if each.is_file() and not each.name.startswith("."))
     except OSError as error:
-        raise UsageError(f"--from: folder {folder} cannot be read: {error.strerror}") from error
+        raise UsageError(f"profile records: folder {folder} cannot be read: {error.strerror}") from error
     found = [each for each in files if is_record(each)]
     others = ", ".join(each.name for each in files if each not in found)
     if not found:
         files_found = f"none in {others}" if others else "no files"
         hint = "name a folder that has one record a process"
-        raise UsageError(f"--from: folder {folder} has no records: found {files_found}", hint)
+        raise UsageError(f"profile records: folder {folder} has no records: found {files_found}", hint)
     if others:
         console.print(f"{folder}: left out, as they are no records: {others}", soft_wrap=True, highlight=False)
     return found

@@ -97,7 +97,8 @@ def test_a_folder_stands_for_its_files(tmp_path, capsys):
 
 def test_a_folder_without_records_is_refused(tmp_path, capsys):
     assert main(["profile", "records", str(tmp_path)]) == 2
-    assert "has no records: found no files" in " ".join(capsys.readouterr().err.split())
+    said = " ".join(capsys.readouterr().err.split())
+    assert "profile records: folder " in said and "has no records: found no files" in said
     (tmp_path / "README").write_text("Dear diary")
     assert main(["profile", "records", str(tmp_path)]) == 2
     assert "has no records: found none in README" in " ".join(capsys.readouterr().err.split())
