@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of commands and options that version 1.0 refuses, each with its current name."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+
+from typer.main import get_group
 
 from roundabout.core.errors import UsageError
 
@@ -9,7 +11,6 @@ COMMANDS = {"cc": "judge"}
 OPTIONS = {"run": {"--on": "--executor"}, "resume": {"--on": "--executor"}}
 
 # Options of `profile`, which was one command, with the commands that replace them. Without these options it measured.
-PROFILE_COMMANDS = ("measure", "records", "gpu", "gpu-plan")
 PROFILE_OPTIONS = {"--from-gpu": "gpu FILE", "--gpu-plan": "gpu-plan", "--sample": "records --sample"}
 
 
@@ -21,11 +22,21 @@ def refuse_former_names(words: Sequence[str]) -> None:
         renamed = {command: COMMANDS[command]}
     for former, current in renamed.items():
         raise UsageError(f"`{former}` is called `{current}` since version 1.0", f"write {current} in its place")
-    if command == "profile" and words[1:] and words[1] not in (*PROFILE_COMMANDS, "--help"):
-        replacement = next((name for each, name in PROFILE_OPTIONS.items() if each in options), None)
-        if not replacement and "--from" in options:
-            replacement = "measure JOB --from RUN, or profile records FILE..."
-        raise UsageError(
-            f"profile: found {words[1]}, expected one of {', '.join(PROFILE_COMMANDS)}",
-            f"write: roundabout profile {replacement or 'measure JOB'}",
-        )
+    if command == "profile" and words[1:]:
+        _refuse_former_profile(words[1], options)
+
+
+def _refuse_former_profile(word: str, options: Collection[str]) -> None:
+    """Raise UsageError unless `word` is a command of `profile` or --help."""
+    from roundabout.cli.profile.profile import app  # noqa: PLC0415 - other commands need not wait for it
+
+    commands = list(get_group(app).commands)
+    if word in (*commands, "--help"):
+        return
+    replacement = next((name for each, name in PROFILE_OPTIONS.items() if each in options), None)
+    if not replacement and "--from" in options:
+        replacement = "measure JOB --from RUN, or profile records FILE..."
+    raise UsageError(
+        f"profile: found {word}, expected one of {', '.join(commands)}",
+        f"write: roundabout profile {replacement or 'measure JOB'}",
+    )
