@@ -18,6 +18,7 @@ from roundabout.spec import EXPERIMENTS, Profile
 from roundabout.spec.reader.yaml_source import dump, shown_path
 from roundabout.store import Run, Units
 from roundabout.store.files import make_directory, return_to_caller, write_text
+from roundabout.store.manifest import NAME as MANIFEST
 
 if TYPE_CHECKING:
     from analysis.records.call import Record
@@ -114,7 +115,7 @@ def _run_of(paths: Sequence[Path]) -> Run | None:
 
 def _manifest_above(path: Path) -> Path | None:
     above = path.resolve().parents[2:5]
-    return next((folder for folder in above if (folder / "manifest.json").is_file()), None)
+    return next((folder for folder in above if (folder / MANIFEST).is_file()), None)
 
 
 def profile_yaml(profile: Profile) -> str:

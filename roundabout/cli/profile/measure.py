@@ -20,6 +20,7 @@ from roundabout.spec.assembly.library import PROFILES
 from roundabout.spec.reader.yaml_source import dump, shown_path
 from roundabout.store import Run
 from roundabout.store.files import make_directory, return_tree_to_caller, write_json, write_text
+from roundabout.store.manifest import NAME as MANIFEST
 from roundabout.terminal.execution import requested_provider, undo_when_ended
 from roundabout.terminal.lines import print_warning
 from roundabout.terminal.screen import Screen
@@ -55,7 +56,7 @@ def measure(  # noqa: PLR0913, PLR0917 - one a command-line option
         run, name = run_document(lone_job_document(job), requested_provider(testbed, inventory), runs, console)
     elif not measured:
         raise UsageError("--from: found an empty name, expected a run")
-    elif Path(measured).is_file() or (Path(measured).is_dir() and not Path(measured, "manifest.json").exists()):
+    elif Path(measured).is_file() or (Path(measured).is_dir() and not Path(measured, MANIFEST).exists()):
         raise UsageError(
             f"--from: found {measured}, expected a run", f"for records: roundabout profile records {measured}"
         )

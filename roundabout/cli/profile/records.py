@@ -11,6 +11,7 @@ from analysis.records import profile_maker
 from roundabout.cli.profile.stored_profile import ResultJson, Save, new_profile_path
 from roundabout.core.errors import UsageError
 from roundabout.spec import EXPERIMENTS
+from roundabout.store.manifest import NAME as MANIFEST
 from roundabout.terminal.screen import Screen
 
 SAMPLE = EXPERIMENTS / "records" / "ddp-lab-nccl"
@@ -48,7 +49,7 @@ def _record_paths(files: Sequence[str], *, sample: bool) -> list[Path]:
     for path in paths:
         if not path.is_file() and not path.is_dir():
             raise UsageError(f"profile records: found no file {path}, expected files of records")
-        if (path / "manifest.json").exists():
+        if (path / MANIFEST).exists():
             raise UsageError(
                 f"profile records: found the run {path}, expected files of records",
                 f"for a run: roundabout profile measure JOB --from {path}",
