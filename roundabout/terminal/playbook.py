@@ -38,6 +38,11 @@ def name_hosts(hosts: Collection[str], requested: Collection[str]) -> str:
     return f"all {len(hosts)} hosts" if len(hosts) > 1 and set(hosts) == set(requested) else ", ".join(hosts)
 
 
+def reasons_not_compared(reports: playbooks.Reports) -> dict[str, str]:
+    """Return the reason of each switch whose configuration was not compared."""
+    return {host: report["not_compared"] for host, report in reports.items() if "not_compared" in report}
+
+
 def find_drift(reports: playbooks.Reports) -> Iterator[Drift]:
     """Yield each setting, program and switch configuration whose found value differs from the requested value."""
     for host, report in reports.items():

@@ -27,7 +27,7 @@ from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, registry
 from roundabout.store import Run, new_run_id
 from roundabout.terminal import execution
-from roundabout.terminal.playbook import find_drift, run as run_playbook
+from roundabout.terminal.playbook import find_drift, reasons_not_compared, run as run_playbook
 from roundabout.terminal.run_progress import show_progress
 from roundabout.terminal.screen import Screen
 from roundabout.testbeds import undo
@@ -153,9 +153,8 @@ def _settings_verdicts(inventory: Path) -> list[Verdict]:
     found = [Verdict(host, what, is_, expected, "fail") for host, what, expected, is_ in find_drift(reports)]
     found = found or [Verdict(verdicts.ALL, "settings", "as provisioned", "as provisioned", "pass")]
     return found + [
-        Verdict(host, "configuration", f"not compared; {report['not_compared']}", "", NOT_MEASURED)
-        for host, report in reports.items()
-        if "not_compared" in report
+        Verdict(host, "configuration", f"not compared; {reason}", "", NOT_MEASURED)
+        for host, reason in reasons_not_compared(reports).items()
     ]
 
 

@@ -13,7 +13,16 @@ from rich.text import Text
 from roundabout.core.errors import UsageError
 from roundabout.runner.hosts import playbooks
 from roundabout.terminal.execution import undo_when_ended
-from roundabout.terminal.playbook import Drift, Inventory, Json, find_drift, name_hosts, plain_table, run
+from roundabout.terminal.playbook import (
+    Drift,
+    Inventory,
+    Json,
+    find_drift,
+    name_hosts,
+    plain_table,
+    reasons_not_compared,
+    run,
+)
 from roundabout.terminal.screen import Screen
 
 if TYPE_CHECKING:
@@ -50,15 +59,13 @@ def command(inventory: Inventory, traffic: Traffic = False, as_json: Json = Fals
         ridden = [{**row._asdict(), "wrong": [each._asdict() for each in row.wrong]} for row in rows]
         typer.echo(json.dumps(reported | ({"traffic": ridden} if rack else {})))
     else:
+        not_compared = reasons_not_compared(reports)
         if found:
-            show_drift(
-                found, [host for host, report in reports.items() if not {"switch", "not_compared"} & set(report)]
-            )
+            show_drift(found, [host for host in reports.keys() - not_compared if "switch" not in reports[host]])
         else:
-            typer.echo(f"{sum('not_compared' not in each for each in reports.values())} hosts are as they should be")
-        for host, report in reports.items():
-            if "not_compared" in report:
-                typer.echo(f"switch {host}: not compared; {report['not_compared']}")
+            typer.echo(f"{len(reports) - len(not_compared)} hosts are as they should be")
+        for host, reason in not_compared.items():
+            typer.echo(f"switch {host}: not compared; {reason}")
         if rows:
             show_traffic(rows)
     raise typer.Exit(int(bool(found) or any(row.wrong for row in rows)))
