@@ -7,12 +7,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, TypeVar
 
 from analysis.render.tables import Table
+from analysis.statistics.intervals import Measured
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.core.verdict_words import NOT_MEASURED, Word, pass_or_fail
 from roundabout.runner.fidelity import Fidelity
 
-Interval = tuple[float, float]
-Measured = tuple[float, Interval | None]
 Name = TypeVar("Name", bound=str)
 NO_FIGURE = "no figure"
 

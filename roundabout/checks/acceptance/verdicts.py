@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import product
 
+from analysis.statistics.intervals import Measured
 from roundabout.checks.acceptance.limits import Limits
-from roundabout.checks.check import NO_FIGURE, Measured, Verdict, compare
+from roundabout.checks.check import NO_FIGURE, Verdict, compare
 from roundabout.core.verdict_words import NOT_MEASURED
 from roundabout.runner.session.connectivity_check import ConnectivityReport
 from roundabout.spec.topology import Hop, Topology
