@@ -13,7 +13,6 @@ from roundabout.core.verdict_words import NOT_MEASURED, Word, pass_or_fail
 from roundabout.runner.fidelity import Fidelity
 
 Name = TypeVar("Name", bound=str)
-NO_FIGURE = "no figure"
 
 
 class FailedError(RoundaboutError):
@@ -50,7 +49,7 @@ def compare(  # noqa: PLR0913 - a figure, its limits, and their format
     bounds = (("least", least), ("most", most))
     expected = ", ".join(f"at {word} {bound:{form}}" for word, bound in bounds if bound is not None)
     if measured is None:
-        return Verdict(of, name, NO_FIGURE, expected, NOT_MEASURED if may_be_missing or not expected else "fail")
+        return Verdict(of, name, "no figure", expected, NOT_MEASURED if may_be_missing or not expected else "fail")
     value, interval = measured
     low, high = interval or (value, value)
     is_within = (least is None or high >= least) and (most is None or low <= most)

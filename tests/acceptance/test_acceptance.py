@@ -84,6 +84,7 @@ def test_an_interval_fails_where_all_of_it_is_beyond() -> None:
         "link L1", "use_two", "0.79", "at least 0.8", "fail"
     )
     assert judge_figure("link L1", "drops", None, LIMITS).verdict == "not measured"
+    assert judge_figure("link L1", "marked_many", (0.0, None), LIMITS, by_rdma=True).verdict == "fail"
 
 
 def test_limits_of_a_user_go_before_ours(tmp_path: Path) -> None:

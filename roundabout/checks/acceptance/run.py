@@ -188,13 +188,14 @@ def judge_links(fabric: FabricTest, found: Acceptance, run: Run) -> list[Verdict
     if fabric.lossless:  # PFC does not pause TCP there, so that its pauses are no figure of these flows
         for variant in figures.keys() & _variants_by(TCP, records):
             figures[variant]["pauses"] = None
-    judged = [
+    resent = analysis.retransmissions(run)
+    by_rdma = bool(_variants_by(RDMA, records))
+    return [
         *verdicts.trial_verdicts(records),
-        *verdicts.link_verdicts(links, figures, found.limits),
-        *verdicts.retransmission_verdicts(fabric.topology, analysis.retransmissions(run), found.limits),
+        *verdicts.link_verdicts(links, figures, found.limits, by_rdma=by_rdma),
+        *verdicts.retransmission_verdicts(fabric.topology, resent, found.limits, by_rdma=by_rdma),
         *judge_classes(fabric, found, run, records),
     ]
-    return [verdicts.excuse_rdma(each) for each in judged] if _variants_by(RDMA, records) else judged
 
 
 def judge_classes(

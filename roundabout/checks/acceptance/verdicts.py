@@ -8,7 +8,7 @@ from itertools import product
 
 from analysis.statistics.intervals import Measured
 from roundabout.checks.acceptance.limits import Limits
-from roundabout.checks.check import NO_FIGURE, Verdict, compare
+from roundabout.checks.check import Verdict, compare
 from roundabout.core.verdict_words import NOT_MEASURED
 from roundabout.runner.session.connectivity_check import ConnectivityReport
 from roundabout.spec.topology import Hop, Topology
@@ -21,10 +21,13 @@ TCP_ALONE = ("marked_two", "marked_many", "resent")  # counted by the kernel
 MAY_BE_MISSING = ("drops", "pauses")  # on unsampled switches or without PFC
 
 
-def judge_figure(of: str, name: str, measured: Measured | None, limits: Limits) -> Verdict:
-    """Compare a figure with the limits of its name."""
+def judge_figure(of: str, name: str, measured: Measured | None, limits: Limits, *, by_rdma: bool = False) -> Verdict:
+    """Compare a figure with the limits of its name. Figures of flows `by_rdma` that only TCP reports may be missing."""
     least, most = (getattr(limits, f"{bound}_{name}", None) for bound in ("least", "most"))
-    return compare(of, name, measured, least=least, most=most, may_be_missing=name in MAY_BE_MISSING)
+    verdict = compare(of, name, measured, least=least, most=most, may_be_missing=name in MAY_BE_MISSING)
+    if by_rdma and measured is None and name in TCP_ALONE:
+        return replace(verdict, found="not measured: only NICs count it of RDMA", verdict=NOT_MEASURED)
+    return verdict
 
 
 def survey_verdicts(topology: Topology, survey: ConnectivityReport, limits: Limits) -> list[Verdict]:
@@ -47,9 +50,13 @@ def survey_verdicts(topology: Topology, survey: ConnectivityReport, limits: Limi
 
 
 def link_verdicts(
-    links: Mapping[str, tuple[str, str]], met: Mapping[str, Mapping[str, float | None]], limits: Limits
+    links: Mapping[str, tuple[str, str]],
+    met: Mapping[str, Mapping[str, float | None]],
+    limits: Limits,
+    *,
+    by_rdma: bool = False,
 ) -> list[Verdict]:
-    """Return the verdicts on flows that shared a link.
+    """Return the verdicts on flows that shared a link, some of them `by_rdma`.
 
     `links` has the link and the number of flows (`two`, `many`) of each variant, and `met` the figures of each variant.
     """
@@ -59,6 +66,7 @@ def link_verdicts(
             f"{name}_{flows}" if flows in _counts(name) else name,
             _exactly(value),
             limits,
+            by_rdma=by_rdma,
         )
         for variant, (link, flows) in links.items()
         for name, value in met.get(variant, {}).items()
@@ -66,15 +74,17 @@ def link_verdicts(
 
 
 def retransmission_verdicts(
-    topology: Topology, resent: Mapping[Pair, tuple[int, int]], limits: Limits
+    topology: Topology, resent: Mapping[Pair, tuple[int, int]], limits: Limits, *, by_rdma: bool = False
 ) -> list[Verdict]:
     """Return the verdicts on retransmitted segments, for the links that the affected host pairs have in common.
 
     `resent` has the retransmitted and received segments by host pair. A lost acknowledgment can also cause some
     retransmissions. Therefore pairs below a share `FEW` of the worst pair's count are not affected.
     """
+    if not resent:
+        return [judge_figure(ALL, "resent", None, limits, by_rdma=by_rdma)]
     often = {pair: again / max(came, 1) for pair, (again, came) in resent.items()}
-    few = FEW * max(often.values(), default=0.0)
+    few = FEW * max(often.values())
     lost = {pair: float(again) if often[pair] > few else 0.0 for pair, (again, _) in resent.items()}
     return _judge_paths(topology, "resent", lost, limits, name_directed_link)
 
@@ -120,13 +130,6 @@ def tcp_class_verdict(counted: Mapping[tuple[str, str], Counter[int]]) -> Verdic
     share = f"{sent[0] / sent.total():.0%} of the sent packets counted there" if sent else "NICs do not count it"
     reason = f"not measured: mlx5 sends TCP in priority 0 ({share}), which PFC of the jobs' priority does not pause"
     return Verdict(ALL, "nic_class", reason, "", NOT_MEASURED)
-
-
-def excuse_rdma(verdict: Verdict) -> Verdict:
-    """Return the verdict on RDMA flows. Figures without a value that only TCP reports are not measured."""
-    if verdict.found != NO_FIGURE or verdict.name not in TCP_ALONE:
-        return verdict
-    return replace(verdict, found="not measured: only NICs count it of RDMA", verdict=NOT_MEASURED)
 
 
 def job_verdicts(slowdowns: Mapping[str, Measured], limits: Limits) -> list[Verdict]:
