@@ -69,7 +69,8 @@ def _append_text(stream: str, text: str) -> list[NotebookNode]:
 
 
 def _describe_warning(warned: list[warnings.WarningMessage]) -> str:
-    return "".join(warnings.formatwarning(each.message, each.category, each.filename, each.lineno) for each in warned)
+    """Return the warnings without their places, which would be paths of this machine."""
+    return "".join(f"{each.category.__name__}: {each.message}\n" for each in warned)
 
 
 @contextmanager
