@@ -19,6 +19,8 @@ from analysis.studies.load_sweep.study import BAND_POINTS, CongestionResult, Equ
 
 DASHES: Any = (0, (4, 3))
 STYLES: tuple[Any, ...] = ("-", DASHES, ":", "-.")
+KEY_LINE = 0.17
+"""Height of a line of text in the keys below fits, inches."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +77,7 @@ def draw_degradation(series: Mapping[str, CurveSeries]) -> Figure:
 def draw_fits(panels: Mapping[str, Mapping[str, CurveSeries]]) -> Figure:
     """Draw each series with its fit and R^2, and Salamy's fit dashed, one panel for a group (Figures 3-7, B-2, B-3)."""
     result, axes = new_figure(1, len(panels), 5.2)
+    key_lines = []
     colours = job_colours(list(dict.fromkeys(name for group in panels.values() for name in group)))
     for panel, (title, group) in zip(axes, panels.items(), strict=True):
         for name, each in group.items():
@@ -88,7 +91,9 @@ def draw_fits(panels: Mapping[str, Mapping[str, CurveSeries]]) -> Figure:
         _time_axis(panel)
         _load_axis(panel)
         panel.set_title(title)
-        panel.legend(loc="upper left", bbox_to_anchor=(0, -0.16), fontsize=8)
+        key = panel.legend(loc="upper left", bbox_to_anchor=(0, -0.16), fontsize=8)
+        key_lines.append(sum(len(text.get_text().splitlines()) for text in key.get_texts()))
+    result.set_figheight(max(5.2, 3.7 + KEY_LINE * max(key_lines)))  # or a long key would leave no room for the panels
     return result
 
 

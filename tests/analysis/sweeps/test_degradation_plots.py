@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from analysis.papers.salamy import FITS
+from analysis.render.page import figure_html
 from analysis.statistics.degradation.congestion_point import congestion_point
 from analysis.statistics.degradation.fit import fit_model
 from analysis.statistics.degradation.model import iteration_time_s
@@ -86,6 +87,15 @@ def test_fits_beside_those_of_salamy(keep):
     result = draw_fits(panels)
     keep(result, "fits")
     assert "Salamy" in result.axes[0].get_legend().get_texts()[1].get_text()
+
+
+@pytest.mark.parametrize("number", [2, 14])
+def test_panels_of_fits_keep_their_height_above_long_keys(number):
+    printed = FITS[0]
+    sweep = made_up(printed.a_s, printed.b, printed.n)
+    result = draw_fits({"ResNet-50": {f"traffic {each}": series(sweep, None, printed) for each in range(number)}})
+    figure_html(result, "caption", "alt")  # lays the figure out
+    assert result.axes[0].get_position().height * result.get_figheight() > 2.5
 
 
 def test_the_construction_of_congestion_points(keep):
