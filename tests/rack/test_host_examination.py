@@ -234,6 +234,17 @@ def test_doctor_names_conditions_that_would_spoil_a_trial(
     assert wrong.mend
 
 
+@pytest.mark.parametrize("shared_nic", [True, False])
+def test_other_uses_of_a_nic_are_found_unless_the_inventory_permits_them(
+    inventory_file: Path, tmp_path: Path, shared_nic: bool
+) -> None:
+    text = inventory_file.read_text()
+    inventory_file.write_text(text.replace("mtu_bytes: 4200,", f"mtu_bytes: 4200, shared_nic: {shared_nic},"))
+    add_tool(tmp_path / "tools/ip", "echo 0.0.0.1 dev ens1f0np0")
+    done = ask(inventory_file, tmp_path / "root", str(tmp_path / "tools"))
+    assert ("NIC for data" in {each.name for each in parse(done.stdout)}) == (not shared_nic)
+
+
 def test_the_command_that_separates_merged_classes_is_named(inventory_file: Path, tmp_path: Path) -> None:
     inventory_file.write_text(inventory_file.read_text().replace("driver: inbox", "driver: ofed"))
     output = Path(__file__).parents[1] / "cases/rack/mlnx_qos-switch-driven-dcbx.txt"

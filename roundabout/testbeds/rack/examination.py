@@ -80,18 +80,13 @@ def script_arguments(inventory: Inventory, server: Server, root: str = "") -> li
     others = [address_of(each) for each in inventory.servers.values() if each is not server]
     requested = [common.driver, common.gpu, common.clock, common.governor, irqs, str(common.mtu_bytes)]
     needed = [glibc_needed(ROOT / str(replay.Trainer.rdma_program)), gpu_driver_needed(common.versions)]
-    return [root, server.nic, *requested, own, *needed, *others]
+    return [root, server.nic, *requested, own, *needed, "yes" if common.shared_nic else "no", *others]
 
 
 @cache
 def gpu_driver_needed(versions: str) -> str:
     """Return the lowest version of the GPU's driver for trainers that compute with the training software `versions`."""
     return str(load_yaml(TRAINING_VERSIONS).root["versions_known"][versions]["driver"])
-
-
-def _script(inventory: Inventory) -> str:
-    """Return SCRIPT, without the finding of a NIC's other uses if the inventory permits them."""
-    return f"shared_nic=yes\n{SCRIPT}" if inventory.common.shared_nic else SCRIPT
 
 
 @cache
@@ -120,7 +115,7 @@ def _examine_host(inventory: Inventory, server: Server) -> list[Finding]:
             inventory,
             server,
             ["sh", "-c", SHELL, "sh", *script_arguments(inventory, server)],
-            _script(inventory),
+            SCRIPT,
             PATIENCE_S,
         )
     except RoundaboutError as error:

@@ -105,7 +105,6 @@ CALLS = (
     *(f"{tool} -d {{bdf}} q LLDP_NB_DCBX_P{port} DCBX_WILLING_P{port}" for tool in NV_TOOLS for port in (1, 2)),
     *(f"{tool} -d {{bdf}} -e q {name}" for tool in NV_TOOLS for name in OBEYING),
 )
-MTU, OWN, OTHERS = 7, 8, 11  # indices of the MTU and the addresses in SCRIPT's arguments
 OF_EACH_BRIDGE = "setpci -s {bridge} ECAP_ACS+6.w"
 PING = "ping -q -n -c 1 -W 1 -M do -s {payload} -I {own} {other}"
 
@@ -125,9 +124,9 @@ def record_rack(inventory: Inventory, findings: Mapping[str, list[Finding]]) -> 
 
 def recorder_request(inventory: Inventory, server: Server, root: str = "") -> str:
     """Return the argument of RECORDER for a server, as JSON. `root` replaces / in tests."""
-    words = script_arguments(inventory, server)
-    payload = int(words[MTU]) - 28
-    pings = [PING.format(payload=payload, own=words[OWN], other=other) for other in words[OTHERS:]]
+    others = [address_of(each) for each in inventory.servers.values() if each is not server]
+    payload = inventory.common.mtu_bytes - 28
+    pings = [PING.format(payload=payload, own=address_of(server), other=other) for other in others]
     requested = {"files": FILES, "only_there": EXISTENCE_ONLY, "only_if": ONLY_IF, "programs": PROGRAMS}
     requested["of_each_bridge"] = OF_EACH_BRIDGE
     requested["only_lines"] = ONLY_LINES

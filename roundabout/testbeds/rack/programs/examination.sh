@@ -5,8 +5,8 @@
 # roundabout/testbeds/rack/examination.py gives it its arguments, and reads its lines.
 root=$1 nic=$2 driver=$3 gpu=$4 clock=$5 governor=$6 irqs=$7 mtu=$8 address=$9
 shift 9
-glibc=$1 gpu_driver=$2
-shift 2 # what is left are the others' addresses
+glibc=$1 gpu_driver=$2 shared_nic=$3
+shift 3 # what is left are the others' addresses
 provision="sudo roundabout provision INVENTORY, which installs it"
 PATH=$PATH:$root/usr/local/sbin:$root/usr/sbin:$root/sbin
 say() { printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4"; }
@@ -66,7 +66,7 @@ carries=
     ;;
   esac
 done < "$root/proc/mounts"
-[ -z "$carries" ] || [ "${shared_nic-}" ] || say "NIC for data" no "$nic carries $carries" \
+[ -z "$carries" ] || [ "$shared_nic" = yes ] || say "NIC for data" no "$nic carries $carries" \
   "nic in the inventory: a NIC of its own for data; for guests and labs with one NIC, shared_nic: true"
 case " $(ip -4 -o addr show dev "$nic" 2> /dev/null) " in
   *" $address/"*) say address yes "$address" "" ;;
