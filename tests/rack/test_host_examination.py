@@ -12,6 +12,7 @@ from roundabout.runner.testbed import Check
 from roundabout.testbeds.rack.examination import SCRIPT, examine_hosts, glibc_needed, parse, script_arguments
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.provider import RackProvider
+from roundabout.testbeds.rack.rack import common_capabilities
 
 pytestmark = pytest.mark.unit
 
@@ -164,6 +165,23 @@ def test_a_machine_with_all(inventory_file: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert [each for each in parse(done.stdout) if not each.good] == []
     assert (tmp_path / "pinged").read_text().split().count("1472") == 11  # the others of twelve; of an MTU of 1500
+
+
+def test_a_run_queries_capabilities_alone(inventory_file: Path, tmp_path: Path) -> None:
+    """It neither pings the other servers, nor runs tools that can take seconds."""
+    root, tools = tmp_path / "root", tmp_path / "tools"
+    furnish(root)
+    add_all(tools)
+    add_tool(tools / "dcb")
+    for slow in ("nvidia-smi", "tcpdump", "mstconfig", "ethtool", "nmcli", "netplan", "setpci"):
+        add_tool(tools / slow, f"echo {slow} >> {tmp_path}/pinged")
+    inventory = read_inventory(inventory_file)
+    words = script_arguments(inventory, inventory.servers["s0"], str(root), "capabilities")
+    command = ["/bin/sh", "-s", "--", *words]
+    done = subprocess.run(command, input=SCRIPT, capture_output=True, text=True, env={"PATH": str(tools)})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert common_capabilities({"s0": list(parse(done.stdout))}) == {"own clock", "rdma", "pfc", "priorities"}
+    assert not (tmp_path / "pinged").exists()
 
 
 DEVICE = "sys/class/net/ens1f0np0/device"

@@ -247,7 +247,7 @@ def test_verify_shows_a_row_a_pair_and_ends_with_1_where_any_is_wrong(
     monkeypatch.setattr(rack_lease, "LEASES", str(tmp_path / "leases"))
     monkeypatch.setattr(rack_provider, "connect_machine", lambda *_: None)
     monkeypatch.setattr(rack_provider, "SshConnection", lambda host, _connection: LocalConnection(host))
-    monkeypatch.setattr(rack_provider, "examine_hosts", lambda inventory: dict.fromkeys(inventory.servers, FOUND))
+    monkeypatch.setattr(rack_provider, "query_capabilities", lambda _, hosts: dict.fromkeys(hosts, FOUND))
     monkeypatch.setattr(rack_provider, "check_traffic", check)
     monkeypatch.setattr(rack_provider, "check_timers", check_timers)
     monkeypatch.setattr(rack_provider, "STATE", tmp_path / "state")

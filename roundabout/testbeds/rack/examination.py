@@ -5,11 +5,11 @@ import re
 import shlex
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.core.paths import ROOT
@@ -42,6 +42,9 @@ AS_ROOT = 'exec sudo -n env SSH_CONNECTION="$SSH_CONNECTION" sh -s -- "$@"'  # s
 SHELL = f'sudo -n true < /dev/null 2> /dev/null && {AS_ROOT}; exec sh -s -- "$@"'
 
 
+Scope = Literal["all", "capabilities"]
+
+
 class Finding(NamedTuple):
     """The result of one check on a host. `mend` is the remedy."""
 
@@ -52,10 +55,13 @@ class Finding(NamedTuple):
 
 
 def examine_hosts(inventory: Inventory) -> Mapping[str, list[Finding]]:
-    """Return the findings on each host, in the inventory's order. An unreachable host has a finding that says so."""
-    with ThreadPoolExecutor(min(32, len(inventory.servers))) as pool:
-        answers = pool.map(lambda server: _examine_host(inventory, server), inventory.servers.values())
-        return mark_differences(dict(zip(inventory.servers, answers, strict=True)))
+    """Return all findings on each host, in the inventory's order. An unreachable host has a finding that says so."""
+    return mark_differences(_examine(inventory, inventory.servers, "all"))
+
+
+def query_capabilities(inventory: Inventory, hosts: Collection[str]) -> Mapping[str, list[Finding]]:
+    """Return the findings on `hosts` from which capabilities follow, without those that only `doctor` reports."""
+    return _examine(inventory, hosts, "capabilities")
 
 
 def mark_differences(findings: Mapping[str, list[Finding]]) -> dict[str, list[Finding]]:
@@ -72,7 +78,7 @@ def mark_differences(findings: Mapping[str, list[Finding]]) -> dict[str, list[Fi
     return {host: [marked(each) for each in of_host] for host, of_host in findings.items()}
 
 
-def script_arguments(inventory: Inventory, server: Server, root: str = "") -> list[str]:
+def script_arguments(inventory: Inventory, server: Server, root: str = "", scope: Scope = "all") -> list[str]:
     """Return the arguments of SCRIPT for a server. `root` replaces / in tests."""
     common = inventory.common
     irqs = common.irq_cpus or ""
@@ -80,7 +86,7 @@ def script_arguments(inventory: Inventory, server: Server, root: str = "") -> li
     others = [address_of(each) for each in inventory.servers.values() if each is not server]
     requested = [common.driver, common.gpu, common.clock, common.governor, irqs, str(common.mtu_bytes)]
     needed = [glibc_needed(ROOT / str(replay.Trainer.rdma_program)), gpu_driver_needed(common.versions)]
-    return [root, server.nic, *requested, own, *needed, "yes" if common.shared_nic else "no", *others]
+    return [root, server.nic, *requested, own, *needed, "yes" if common.shared_nic else "no", scope, *others]
 
 
 @cache
@@ -109,12 +115,18 @@ def parse(text: str) -> Iterator[Finding]:
             yield Finding(name, good == "yes", found, mend)
 
 
-def _examine_host(inventory: Inventory, server: Server) -> list[Finding]:
+def _examine(inventory: Inventory, hosts: Collection[str], scope: Scope) -> dict[str, list[Finding]]:
+    with ThreadPoolExecutor(min(32, len(hosts))) as pool:
+        answers = pool.map(lambda host: _examine_host(inventory, inventory.servers[host], scope), hosts)
+        return dict(zip(hosts, answers, strict=True))
+
+
+def _examine_host(inventory: Inventory, server: Server, scope: Scope) -> list[Finding]:
     try:
         said = run_over_ssh(
             inventory,
             server,
-            ["sh", "-c", SHELL, "sh", *script_arguments(inventory, server)],
+            ["sh", "-c", SHELL, "sh", *script_arguments(inventory, server, scope=scope)],
             SCRIPT,
             PATIENCE_S,
         )

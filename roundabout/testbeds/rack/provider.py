@@ -27,7 +27,7 @@ from roundabout.spec.transports import Transport, registry as known
 from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.rack import rack_lease
 from roundabout.testbeds.rack.dcqcn_check import Owner, check_timers
-from roundabout.testbeds.rack.examination import ADVICE, GLIBC, GPUDIRECT, WRITE, examine_hosts
+from roundabout.testbeds.rack.examination import ADVICE, GLIBC, GPUDIRECT, WRITE, examine_hosts, query_capabilities
 from roundabout.testbeds.rack.exporter_targets import server_target
 from roundabout.testbeds.rack.inventory import Inventory, LosslessClasses, check_topology, read_inventory, refuse_rails
 from roundabout.testbeds.rack.port_check import check_ports
@@ -227,7 +227,7 @@ class RackProvider(SshTestbedProvider):
             machine_lease.hold("machine", "verify --traffic", STATE),
             self.read_only_session(owner, inventory.servers, inventory.ends, inventory.switches) as hosts,
         ):
-            found = examine_hosts(inventory)
+            found = query_capabilities(inventory, inventory.servers)
             options = EMULATED if inventory.all.vars.emulated else ()
             ends = [rdma_end(host, connection, found[host.name], options) for host, connection in hosts.items()]
             yield from check_traffic(ends, inventory.all.vars.lossless)

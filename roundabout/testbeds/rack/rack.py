@@ -15,7 +15,7 @@ from roundabout.runner.hosts.host_group import Capability, DscpClasses, EchoTime
 from roundabout.runner.hosts.openssh import connect_host
 from roundabout.spec.topology import Topology
 from roundabout.spec.trial_spec import TrialSpec
-from roundabout.testbeds.rack.examination import DEVICE, GID, GLIBC, Finding, examine_hosts, rdma_device
+from roundabout.testbeds.rack.examination import DEVICE, GID, GLIBC, Finding, query_capabilities, rdma_device
 from roundabout.testbeds.rack.inventory import Emulated, Inventory
 from roundabout.testbeds.rack.variables import trial_document
 
@@ -57,7 +57,7 @@ class Rack(Scaling):
     @classmethod
     def reach(cls, inventory: Inventory, topology: Topology, name: str) -> "Rack":
         """Query the hosts' capabilities, and return the rack. Raises RackError if a host does not answer."""
-        findings = {host: found for host, found in examine_hosts(inventory).items() if host in topology.hosts}
+        findings = query_capabilities(inventory, topology.hosts)
         for host, found in findings.items():
             if not found[0].good:
                 raise RackError(f"host {host} does not answer: {found[0].found}", found[0].mend)

@@ -5,8 +5,8 @@
 # roundabout/testbeds/rack/examination.py gives it its arguments, and reads its lines.
 root=$1 nic=$2 driver=$3 gpu=$4 clock=$5 governor=$6 irqs=$7 mtu=$8 address=$9
 shift 9
-glibc=$1 gpu_driver=$2 shared_nic=$3
-shift 3 # what is left are the others' addresses
+glibc=$1 gpu_driver=$2 shared_nic=$3 scope=$4
+shift 4 # what is left are the others' addresses
 provision="sudo roundabout provision INVENTORY, which installs it"
 PATH=$PATH:$root/usr/local/sbin:$root/usr/sbin:$root/sbin
 say() { printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4"; }
@@ -72,16 +72,6 @@ case " $(ip -4 -o addr show dev "$nic" 2> /dev/null) " in
   *" $address/"*) say address yes "$address" "" ;;
   *) say address no "not $address" "address in the inventory, or \`ip addr add\` by the site's own means" ;;
 esac
-ping=$(command -v ping) lost=
-for each; do
-  [ -z "$ping" ] || "$ping" -q -n -c 1 -W 1 -M "do" -s $((mtu - 28)) -I "$address" "$each" \
-    < /dev/null > /dev/null 2>&1 ||
-    lost="$lost $each"
-done
-if [ -z "$ping" ]; then say "path MTU" no "no ping" "$provision"
-elif [ "$lost" ]; then say "path MTU" no "no answer to $mtu bytes from$lost" \
-  "what \`provision\` sets (mtu_bytes) on all servers, and switches' ports that carry as much"
-else say "path MTU" yes "$mtu bytes to all others, unfragmented" ""; fi
 # The first device by name below the NIC, as in settings_nic.py and capture.py.
 rdma=
 for each in "$root/sys/class/net/$nic/device/infiniband/"*; do [ "$rdma" ] || [ ! -e "$each" ] || rdma=${each##*/}; done
@@ -104,14 +94,6 @@ so, the address came before the RDMA driver: take it from $nic and add it again"
   has=$(getconf GNU_LIBC_VERSION 2> /dev/null) has=${has#glibc }
   if at_least "${has:-0.0}" "$glibc"; then say "RDMA glibc" yes "$has" ""
   else say "RDMA glibc" no "${has:-none}" "$glibc or later, for jobs by RDMA as built here; they ride over TCP"; fi
-fi
-# Soft-RoCE needs no RDMA capture: its packets are at the interface.
-if [ -e "$root/sys/class/net/$nic/device/infiniband/${rdma:-none}" ] && command -v tcpdump > /dev/null 2>&1; then
-  case "$(tcpdump -D 2> /dev/null)" in
-    *".$rdma "*) say "RDMA capture" yes "tcpdump lists $rdma" "" ;;
-    *) say "RDMA capture" no "tcpdump does not list $rdma: captures are without RDMA" \
-      "libpcap built with --enable-rdma, and tcpdump with it; for the capture of RDMA packets alone" ;;
-  esac
 fi
 file "RoCE mode" /sys/kernel/config/rdma_cm "modprobe rdma_cm, with configfs mounted; provision does it"
 bdf=$(cd -P "$root/sys/class/net/$nic/device" 2> /dev/null && pwd -P) || bdf=$nic
@@ -136,6 +118,26 @@ else
   elif [ -e "$root$cc_params" ]; then say DCQCN no "$cc_params is closed or empty" \
     "root; under kernel lockdown (Secure Boot) DOCA-OFED with driver: ofed, or lockdown off"
   else say DCQCN no "no $cc_params" "root, and debugfs mounted"; fi
+fi
+[ "$scope" = all ] || exit 0 # what follows is of no use to a run, and can take long
+
+ping=$(command -v ping) lost=
+for each; do
+  [ -z "$ping" ] || "$ping" -q -n -c 1 -W 1 -M "do" -s $((mtu - 28)) -I "$address" "$each" \
+    < /dev/null > /dev/null 2>&1 ||
+    lost="$lost $each"
+done
+if [ -z "$ping" ]; then say "path MTU" no "no ping" "$provision"
+elif [ "$lost" ]; then say "path MTU" no "no answer to $mtu bytes from$lost" \
+  "what \`provision\` sets (mtu_bytes) on all servers, and switches' ports that carry as much"
+else say "path MTU" yes "$mtu bytes to all others, unfragmented" ""; fi
+# Soft-RoCE needs no RDMA capture: its packets are at the interface.
+if [ -e "$root/sys/class/net/$nic/device/infiniband/${rdma:-none}" ] && command -v tcpdump > /dev/null 2>&1; then
+  case "$(tcpdump -D 2> /dev/null)" in
+    *".$rdma "*) say "RDMA capture" yes "tcpdump lists $rdma" "" ;;
+    *) say "RDMA capture" no "tcpdump does not list $rdma: captures are without RDMA" \
+      "libpcap built with --enable-rdma, and tcpdump with it; for the capture of RDMA packets alone" ;;
+  esac
 fi
 # A switch's DCBX, or a script, may have put several priorities into one traffic class.
 class="" classes="" shared="" apart="sudo roundabout provision INVENTORY"
