@@ -246,6 +246,7 @@ def test_verify_shows_a_row_a_pair_and_ends_with_1_where_any_is_wrong(
     monkeypatch.setattr(verify, "undo_when_ended", lambda: None)
     monkeypatch.setattr(rack_lease, "LEASES", str(tmp_path / "leases"))
     monkeypatch.setattr(rack_provider, "connect_machine", lambda *_: None)
+    monkeypatch.setattr(rack_provider, "verify_host_keys", lambda *_: None)
     monkeypatch.setattr(rack_provider, "SshConnection", lambda host, _connection: LocalConnection(host))
     monkeypatch.setattr(rack_provider, "query_capabilities", lambda _, hosts: dict.fromkeys(hosts, FOUND))
     monkeypatch.setattr(rack_provider, "check_traffic", check)

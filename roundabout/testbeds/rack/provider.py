@@ -3,7 +3,7 @@
 
 import base64
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,7 @@ from roundabout.testbeds.rack.examination import ADVICE, GLIBC, GPUDIRECT, WRITE
 from roundabout.testbeds.rack.exporter_targets import server_target
 from roundabout.testbeds.rack.inventory import Inventory, LosslessClasses, check_topology, read_inventory, refuse_rails
 from roundabout.testbeds.rack.port_check import check_ports
-from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of
+from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of, verify_host_keys
 from roundabout.testbeds.rack.rack_lease import Lease
 from roundabout.testbeds.rack.rdma_class_check import EMULATED, RdmaEnd, Row, check_traffic, rdma_end
 from roundabout.testbeds.rack.stub_recorder import record_rack
@@ -200,7 +200,7 @@ class RackProvider(SshTestbedProvider):
 
     @contextmanager
     def read_only_session(
-        self, owner: str, names: Iterable[str], links: Iterable[str] = (), switches: Iterable[str] = ()
+        self, owner: str, names: Collection[str], links: Iterable[str] = (), switches: Iterable[str] = ()
     ) -> Iterator[dict[Host, Connection]]:
         """Take a lease and yield connections to servers `names`, for measurements that leave nothing changed on them.
 
@@ -209,6 +209,7 @@ class RackProvider(SshTestbedProvider):
         with ExitStack() as stack:
             lease = self._open_lease(owner, rack_lease.lease_names(self._inventory, names, links, switches))
             stack.callback(lease.end)
+            verify_host_keys(self._inventory, names)
             found = {}
             for host in (host_of(self._inventory, name) for name in names):
                 found[host] = stack.enter_context(closing(self._connected(host)))

@@ -2,7 +2,8 @@
 """A rack as a group of hosts: the machines of an inventory that a topology needs."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from ipaddress import IPv4Interface
@@ -56,11 +57,15 @@ class Rack(Scaling):
 
     @classmethod
     def reach(cls, inventory: Inventory, topology: Topology, name: str) -> "Rack":
-        """Query the hosts' capabilities, and return the rack. Raises RackError if a host does not answer."""
+        """Query the hosts' capabilities, and return the rack. Raises RackError if a host does not answer.
+
+        Raises LostHostError if OpenSSH cannot verify a host's key.
+        """
         findings = query_capabilities(inventory, topology.hosts)
         for host, found in findings.items():
             if not found[0].good:
                 raise RackError(f"host {host} does not answer: {found[0].found}", found[0].mend)
+        verify_host_keys(inventory, topology.hosts)
         devices = {host: device for host, found in findings.items() if (device := rdma_device(found))}
         return cls(inventory, topology, name, common_capabilities(findings), devices)
 
@@ -209,6 +214,15 @@ def connect_machine(inventory: Inventory, host: str, alias: str) -> "Connection"
     Raises LostHostError, which names `host`.
     """
     return connect_host(host, inventory.ssh_config, inventory.common.ansible_user, alias)
+
+
+def verify_host_keys(inventory: Inventory, hosts: Collection[str]) -> None:
+    """Have OpenSSH verify the keys of `hosts` in parallel, because each takes a connection. Raises LostHostError.
+
+    Later connections of this process reuse the results.
+    """
+    with ThreadPoolExecutor(min(32, len(hosts)) or 1, thread_name_prefix="ssh") as pool:
+        list(pool.map(lambda host: connect_machine(inventory, host, inventory.servers[host].ansible_host), hosts))
 
 
 def common_capabilities(findings: Mapping[str, list[Finding]]) -> frozenset[Capability]:
