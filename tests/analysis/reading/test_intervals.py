@@ -12,6 +12,8 @@ from scipy.signal import lfilter
 from scipy.special import ndtr
 from scipy.stats import binomtest, norm
 
+from analysis.expectations.expectations import Limits
+from analysis.expectations.verdicts import judge_interval
 from analysis.statistics.intervals import (
     MIN_TAIL,
     average,
@@ -21,6 +23,7 @@ from analysis.statistics.intervals import (
     least,
     mean_of,
     ratio,
+    repeated_looks,
     scatter_interval,
     tail_estimate,
     transform,
@@ -303,3 +306,54 @@ def test_a_combination_has_no_interval_if_one_part_has_none():
     unsure = (1.0, None)
     for found in (ratio(unsure, (1.0, (1.0, 1.0))), average([unsure, exact(1.0)]), least([unsure, exact(2.0)])):
         assert found == (1.0, None)
+
+
+LOOKS = 4, 8, 16, 32
+"""Repetitions at each look at a run until decided."""
+
+
+def share_decided(interval_of, runs, looks):
+    """The share of runs on the edge of what is expected that are decided at any look, which is wrong either way."""
+    with repeated_looks(looks):
+        decided = [
+            any(judge_interval(interval_of(run[:size]), Limits(at_most=MEANS_MS)) != "inconclusive" for size in LOOKS)
+            for run in runs
+        ]
+    return float(np.mean(decided))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_looks_decide_wrongly_in_5_percent_of_runs_only_with_wider_intervals(shape):
+    runs = made_up(2000, LOOKS[-1], 20, memory=MEMORY, between=0.3, shape=shape)
+    assert share_decided(lambda run: estimate(run, np.mean)[1], runs, looks=1) > 0.08
+    assert share_decided(lambda run: estimate(run, np.mean)[1], runs, looks=len(LOOKS)) <= 0.05
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("statistic", [np.median, np.mean, p99])
+def test_intervals_hold_at_all_looks_together(statistic, shape):
+    runs = made_up(1000, LOOKS[-1], 250 if statistic is p99 else 50, memory=MEMORY, between=0.3, shape=shape)
+    true = truth(statistic, between=0.3, shape=shape)
+    shares = []
+    for looks in (1, len(LOOKS)):
+        with repeated_looks(looks):
+            held = [
+                all(low <= true <= high for low, high in (of(statistic)(list(run[:size])) for size in LOOKS))
+                for run in runs
+            ]
+        shares.append(float(np.mean(held)))
+    print(f"\n{statistic.__name__}, {shape}: {shares[0]:.1%} without the correction, {shares[1]:.1%} with it")
+    assert shares[0] < LOW
+    assert shares[1] >= LOW
+
+
+@given(st.lists(st.floats(1, 100), min_size=4, max_size=8, unique=True), st.integers(2, 4))
+def test_more_looks_give_wider_intervals_of_the_same_figure(figures, looks):
+    once, (low, high) = mean_of(figures)
+    with repeated_looks(looks):
+        repeated, (lower, higher) = mean_of(figures)
+    assert repeated == once
+    assert lower < low
+    assert high < higher
+    assert mean_of(figures) == (once, (low, high))
