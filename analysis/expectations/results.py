@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from analysis.expectations.repetition_needs import with_needs
 from analysis.expectations.verdicts import Verdict, judge
 from analysis.quantities import CachedReading
 from analysis.reading.cells import CellId, CellTrials, cells_of, experiment_of
@@ -191,7 +192,8 @@ class DisturbedTrial(InvalidTrial):
 class Summary(Result):
     """The fields that all studies' results have; each study adds its own.
 
-    `study` names the kind of study and the factor or baseline that it compares.
+    `study` names the kind of study and the factor or baseline that it compares. Intervals hold the truth at all `looks`
+    together (`roundabout run --until-decided`).
     """
 
     schema_version: Literal[4] = Field(default=4, alias="schema")
@@ -203,6 +205,7 @@ class Summary(Result):
     expectations: tuple[Verdict, ...]
     invalid_trials: tuple[InvalidTrial, ...]
     disturbed_trials: tuple[DisturbedTrial, ...] = ()
+    looks: int = 1
 
     def record(self) -> dict[str, Any]:
         """Return the content of summary.json."""
@@ -238,7 +241,8 @@ def common_fields(run: Run, study: StudyChoice) -> dict[str, Any]:
             kind=testbed["kind"], emulated=testbed["emulated"], scale=testbed["scale"], fidelity=fidelity_of(run)
         ),
         "cells": parts,
-        "expectations": judge(CachedReading(run), study.kind or ""),
+        "expectations": with_needs(judge(CachedReading(run), study.kind or ""), experiment_of(run).repetitions),
+        "looks": run.planned_looks,
         "invalid_trials": tuple(InvalidTrial(**_described(each)) for each in by_state["invalid"]),
         "disturbed_trials": tuple(
             DisturbedTrial(**_described(each), effect=each.get(DISTURBANCE) or 0.0, counted=each["trial"] in counted)

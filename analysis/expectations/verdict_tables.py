@@ -144,8 +144,8 @@ def _why_not(verdicts: Sequence[Verdict]) -> str:
 def _why_inconclusive(verdict: Verdict) -> str:
     """Return the reason of an inconclusive verdict; empty for other verdicts, and if it rests on disturbed trials."""
     parts = [each for each in verdict.parts if each.verdict == "inconclusive"]
-    if verdict.verdict != "inconclusive" or verdict.disturbed or not parts:
-        return ""
+    if verdict.undecided or verdict.verdict != "inconclusive" or verdict.disturbed or not parts:
+        return verdict.undecided
     if any(each.ci95 is None for each in parts):
         return "no 95 % interval, which takes four repetitions"
     return "the 95 % interval is neither all within nor all outside what is expected"

@@ -55,7 +55,7 @@ class Verdict:
 
     With several cases, `measured` is the case that deviates most, and `parts` holds all cases. `expected` and `found`
     are texts for people. `rows` are the scoreboard's rows that the verdict belongs to, and `disturbed` the cells with
-    only disturbed trials on which it rests.
+    only disturbed trials on which it rests. `undecided` says if more repetitions would decide an inconclusive verdict.
     """
 
     kind: str
@@ -81,6 +81,7 @@ class Verdict:
     rows: tuple[str, ...]
     parts: tuple[Part, ...]
     disturbed: tuple[str, ...] = ()
+    undecided: str = ""
 
     def record(self) -> dict[str, Any]:
         """Return the verdict as summary.json has it."""

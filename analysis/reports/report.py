@@ -17,6 +17,7 @@ from analysis.reading.cells import experiment_of
 from analysis.reading.disturbance import MARK, describe_effect
 from analysis.render import screen
 from analysis.render.page import markdown_html, render_document
+from analysis.statistics.intervals import repeated_looks
 from analysis.studies import DEFAULT, find_study, study_of
 from roundabout.core.errors import RoundaboutError
 from roundabout.store import Run
@@ -42,6 +43,11 @@ def terminal_report(results: Summary) -> RenderableType:
             Text(f"invalid: {trial.name or trial.key}: {trial.reason}", style="yellow")
             for trial in results.invalid_trials
         ),
+        *(
+            [Text(f"95 % intervals hold at all {results.looks} looks together", style="dim")]
+            if results.looks > 1
+            else []
+        ),
         Text(results.testbed.fidelity.stamp, style="dim"),
     )
 
@@ -56,7 +62,8 @@ def execute_report(run: Run) -> NotebookNode:
     study = study_of(experiment_of(run))
     notebook = notebook_on_run(study.notebook, run)
     try:
-        execute(notebook, TIMEOUT_S)
+        with repeated_looks(run.planned_looks):
+            execute(notebook, TIMEOUT_S)
     except CellTimeoutError as error:
         raise ReportError(
             f"{study.kind}: a cell ran for more than {TIMEOUT_S} s, expected it to end",

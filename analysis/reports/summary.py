@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from analysis.expectations.results import Summary
 from analysis.reading.cached_run import CachedRun
 from analysis.reading.cells import experiment_of
+from analysis.statistics.intervals import repeated_looks
 from analysis.studies import study_of
 from roundabout.store import Run, StoreError
 from roundabout.store.files import read_json
@@ -21,7 +22,8 @@ def summarize_run(run: Run) -> Summary:
     run.check()
     experiment = experiment_of(run)
     known = experiment.study.model_copy(update={"baseline": experiment.baseline.level})
-    return study_of(experiment).compute(CachedRun(run), known)
+    with repeated_looks(run.planned_looks):
+        return study_of(experiment).compute(CachedRun(run), known)
 
 
 def stored_or_new(run: Run) -> Summary:

@@ -39,6 +39,9 @@ def _by_name(value: Any) -> Any:
     return {name: {"name": name, **each} if isinstance(each, Mapping) else each for name, each in value.items()}
 
 
+MAX_REPETITIONS = 1000
+"""Limit of repetitions. It is a guess that excludes slips of the pen."""
+
 # Header fields that do not affect a trial's measurements.
 ASIDE = (
     *("name", "about", "source", "study", "exclude", "repetitions", "seed", "only"),
@@ -57,7 +60,9 @@ class ExperimentHeader(Strict):
     exclude: Tuple[Annotated[Excluded, Field(min_length=1)]] = Field(
         default=(), description="combinations of levels that are not run"
     )
-    repetitions: Annotated[int, Field(ge=1, le=1000)] = Field(default=1, description="repetitions of each cell")
+    repetitions: Annotated[int, Field(ge=1, le=MAX_REPETITIONS)] = Field(
+        default=1, description="repetitions of each cell"
+    )
     seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(
         default=1, description="seed of everything random: the order of trials, jitter, cross traffic"
     )

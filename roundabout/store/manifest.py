@@ -59,6 +59,12 @@ class _Session(_Part):
     topology: str = ""
 
 
+class _Looks(_Part):
+    repetitions: list[int]
+    budget_s: float
+    spent_s: float
+
+
 class _Manifest(_Part):
     experiment: _Experiment
     testbed: _Testbed
@@ -68,6 +74,7 @@ class _Manifest(_Part):
     length: str | None = None
     where: dict[str, str] = {}
     clock: _Clock | None = None
+    looks: _Looks | None = None
     sessions: list[_Session] = []
     artefacts: dict[str, str] = {}
     warnings: list[str] = []

@@ -205,6 +205,11 @@ class Run:
         """The content of manifest.json. Raises StoreError if it is missing or damaged."""
         return read_manifest(self.path)
 
+    @property
+    def planned_looks(self) -> int:
+        """Return the number of looks at the growing run that were planned before its first trial."""
+        return len(self.manifest.get("looks", {}).get("repetitions", [0]))
+
     def recorded(self, field: str) -> Any:
         """Return a field of the manifest. Raises StoreError if the manifest lacks it, as that of an older run may."""
         if field not in self.manifest:
