@@ -71,6 +71,18 @@ def finite_number(value: float | None) -> float | None:
     return value
 
 
+UntilDecided = Annotated[
+    float | None,
+    typer.Option(
+        "--until-decided",
+        metavar="MINUTES",
+        min=0,
+        callback=finite_number,
+        help="Double the repetitions, up to three times, until each verdict passes or fails, or the minutes are spent.",
+    ),
+]
+
+
 MAX_GBPS = 1e6  # limit of a link's capacity, a guess: bytes are counted in 64 bits
 
 

@@ -18,6 +18,7 @@ from pydantic_core import to_jsonable_python
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.models.cluster.timeline import Timeline
 from roundabout.plan import Plan, PlannedTrial, make_plan, with_simulated_jobs
+from roundabout.plan.looks import LookSchedule
 from roundabout.plan.routes import record_routes
 from roundabout.runner import code_facts, machine_facts
 from roundabout.runner.disturbance.attempt_choice import MAX_REPEATS, InheritedDisturbance, verdict_fields
@@ -26,7 +27,7 @@ from roundabout.runner.machine import machine_lease, temporary, undo_journal
 from roundabout.runner.machine.state import STATE
 from roundabout.runner.machine.undo_journal import JOURNALS, Journal, Undo
 from roundabout.runner.observer import Observer
-from roundabout.runner.run_store import ExistingRun, NewRun, RunStore, update_index
+from roundabout.runner.run_store import ExistingRun, ExtendedRun, NewRun, RunStore, update_index
 from roundabout.runner.testbed import RunContext, Testbed, TestbedProvider
 from roundabout.spec.cluster import Cluster
 from roundabout.spec.experiment import Experiment
@@ -137,26 +138,33 @@ class Runner:
     journals: Path = JOURNALS
     resolve_inputs: InputResolver | None = None
 
-    def start(
+    def start(  # noqa: PLR0913 - as on the command line
         self,
         experiment: Experiment,
         which: str | None,
         runs: Path,
         length: str | None = None,
         preflight: PreflightCheck | None = None,
+        *,
+        looks: LookSchedule | None = None,
     ) -> Run:
         """Run a whole experiment into a new folder under `runs`.
 
         `which` and `length` are the name or file and the length with which the experiment was loaded; the manifest
-        records them. If the run ends with a RoundaboutError, committed trials stay and everything else is undone.
+        records them, and `looks` of a run that may be extended. If the run ends with a RoundaboutError, committed
+        trials stay and everything else is undone.
         """
         where = dict(self.provider.where)
-        store = NewRun(runs / experiment.name / new_run_id(), RunClock.start(), experiment, where, which, length)
+        store = NewRun(runs / experiment.name / new_run_id(), RunClock.start(), experiment, where, which, length, looks)
         return self._execute(experiment, store, preflight)
 
     def resume(self, run: Run, experiment: Experiment) -> Run:
         """Execute the trials of `run` that are not committed. Raises ChangedError if the plan has changed."""
         return self._execute(experiment, ExistingRun(run))
+
+    def extend(self, run: Run, experiment: Experiment) -> Run:
+        """Execute the further trials of `experiment`, which has more repetitions. Raises ChangedError as `resume`."""
+        return self._execute(experiment, ExtendedRun(run))
 
     def plan(self, run: Run, experiment: Experiment) -> None:
         """Write the trial plan for this machine into the manifest of `run`.

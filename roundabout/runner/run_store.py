@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.plan import PlannedTrial
+from roundabout.plan.looks import LookSchedule
 from roundabout.runner.disturbance.attempt_choice import commit_best
 from roundabout.runner.hosts.clocks import RunClock
 from roundabout.spec.experiment import Experiment
@@ -52,7 +53,7 @@ class RunStore(Protocol):
 
 @dataclass(frozen=True)
 class NewRun:
-    """A run that `open_run` creates. Its manifest records `where`, `which` and `length` for `resume`."""
+    """A run that `open_run` creates. Its manifest records `where`, `which`, `length` and `looks` for `resume`."""
 
     path: Path
     clock: RunClock
@@ -60,11 +61,13 @@ class NewRun:
     where: dict[str, str]
     which: str | None
     length: str | None
+    looks: LookSchedule | None = None
 
     def open_run(self, identity: Mapping[str, Any], /) -> Run:
         """Create the run's folder with its manifest and experiment. Raises StoreError."""
         request = {"which": self.which, "length": self.length, "where": self.where}
-        manifest = {**identity, **request, "clock": asdict(self.clock), "sessions": []}
+        looks = {"looks": asdict(self.looks)} if self.looks else {}
+        manifest = {**identity, **request, **looks, "clock": asdict(self.clock), "sessions": []}
         run = Run.create(self.path.parent.parent, self.experiment.name, manifest, self.path.name)
         if self.experiment.document:
             run.write_experiment(self.experiment.document)
@@ -99,6 +102,21 @@ class ExistingRun:
             attempt.add_reference(record)
             return record
         return commit_best(attempt, record)
+
+
+class ExtendedRun(ExistingRun):
+    """A run whose plan grows by repetitions. Committed trials stay, because their keys do not change."""
+
+    def open_run(self, identity: Mapping[str, Any], /) -> Run:
+        """Store the longer plan in `identity`. Raises ChangedError if it lacks a trial of the stored plan."""
+        run, keys = self._run, {trial["key"] for trial in identity["plan"]}
+        shared = [trial for trial in run.manifest["plan"] if trial["key"] in keys]
+        _refuse_changes(run, {**identity, "plan": shared})
+        with run.hold():
+            run.write_manifest({**run.manifest, **identity})
+            if document := identity["experiment"]["document"]:
+                run.write_experiment(document)
+        return run
 
 
 def update_index(run: Run, done: Iterable[PlannedTrial]) -> None:

@@ -26,6 +26,7 @@ from analysis.reports.report import execute_report
 from analysis.reports.summary import summarize_run
 from roundabout.core.errors import RoundaboutError
 from roundabout.core.paths import ROOT
+from roundabout.plan.looks import LookSchedule
 from roundabout.store import Run
 from roundabout.store.files import make_directory, write_text
 from roundabout.store.trial_states import counted_trials, state_of_record
@@ -147,8 +148,10 @@ def command_of(manifest: Mapping[str, Any]) -> str:
     words = ["roundabout", "run", experiment["name"]]
     words += [f"--{manifest['length']}"] if manifest.get("length") else []
     words += [] if testbed["kind"] == "rack" else ["--testbed", testbed["kind"]]
-    repetitions = experiment.get("set", {}).get("repetitions")
+    looks = LookSchedule.of(dict(manifest))
+    repetitions = looks.repetitions[0] if looks else experiment.get("set", {}).get("repetitions")
     words += [] if repetitions is None else ["--repetitions", str(repetitions)]
+    words += ["--until-decided", f"{looks.budget_s / 60:g}"] if looks else []
     for name in ("scale", "dilation") if testbed["kind"] == "lab" else ():
         own = f"{experiment[name]:g}" if experiment.get(name) else None
         chosen = where.get(name)

@@ -2,7 +2,7 @@
 """`roundabout plan`: show the trials of an experiment in their order, without running them."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -18,11 +18,13 @@ from roundabout.cli.options import (
     Repetitions,
     Set,
     Testbeds,
+    UntilDecided,
     WhichExperiment,
     chosen_length,
 )
 from roundabout.cli.overrides import parse_overrides
 from roundabout.plan import Plan, PlannedTrial
+from roundabout.plan.looks import Look
 from roundabout.plan.routes import list_routes, record_routes
 from roundabout.runner.disturbance.attempt_choice import MAX_REPEATS
 from roundabout.runner.run import make_run_plan
@@ -31,6 +33,7 @@ from roundabout.spec import Experiment, TrialSpec
 from roundabout.spec.loader import load_experiment
 from roundabout.terminal.execution import EVERY_LAB_FACTOR
 from roundabout.terminal.lines import format_duration
+from roundabout.terminal.repeated_looks import list_looks, looks_table
 from roundabout.terminal.screen import Screen
 from roundabout.terminal.testbed_series import choose_series, print_warnings
 
@@ -42,6 +45,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     fields: Set = None,
     only: Only = None,
     repetitions: Repetitions = None,
+    until_decided: UntilDecided = None,
     testbed: Testbeds = None,
     inventory: Inventory = None,
     dilation: Dilation = None,
@@ -49,7 +53,8 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 ) -> None:
     """Show the trials of an experiment in their order, with their expected durations.
 
-    Of several testbeds, the last one's trials are shown, and how long each takes.
+    Of several testbeds, the last one's trials are shown, and how long each takes. With --until-decided, show the first
+    look's trials, and on each testbed the looks and those that the budget allows.
     """
     changed = parse_overrides(fields, only, repetitions)
     experiment = load_experiment(name, length=chosen_length(quick=quick, full=full), changes=changed)
@@ -58,9 +63,14 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         where.check_experiment(experiment)
     print_warnings(experiment, series.providers)
     # Keys depend on the testbed and on what is deployed there, so only a run has them; the order does not.
-    plans = [make_run_plan(where, experiment, testbed_identity={}, artefacts={}) for where in series.providers]
+    if until_decided is None:
+        looks = []
+        plans = [make_run_plan(where, experiment, testbed_identity={}, artefacts={}) for where in series.providers]
+    else:
+        looks = [list_looks(where, experiment, until_decided) for where in series.providers]
+        plans = [each[0].plan for each in looks]
     if as_json:
-        print(json.dumps(_record(plans[-1], series.providers[-1]), indent=2))
+        print(json.dumps(_record(plans[-1], series.providers[-1], looks[-1] if looks else []), indent=2))
         return
     console = Screen()
     for line in (*describe_changes(experiment), *series.notes):
@@ -72,6 +82,9 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         console.print(line, highlight=False)
     for where, plan in zip(series.providers, plans, strict=True):
         console.print(f"{_describe_testbed(where, len(plans))}{_describe_amount(plan, where)}", soft_wrap=True)
+    for where, planned in zip(series.providers, looks, strict=False):
+        console.print(f"looks on {where.where['testbed']}, whose intervals hold together in 95 % of runs:")
+        console.print(looks_table(planned))
 
 
 def _describe_testbed(where: TestbedProvider, of: int) -> str:
@@ -133,13 +146,23 @@ def describe_routes(specs: Iterable[TrialSpec]) -> list[str]:
     return list(lines)
 
 
-def _record(plan: Plan, where: TestbedProvider) -> dict[str, Any]:
+def _record(plan: Plan, where: TestbedProvider, looks: Sequence[Look]) -> dict[str, Any]:
+    planned = [
+        {
+            "repetitions": look.repetitions,
+            "trials": len(look.plan.trials),
+            "expected_s": round(look.expected_s, 1),
+            "is_allowed": look.is_allowed,
+        }
+        for look in looks
+    ]
     return {
         "experiment": plan.experiment.name,
         "where": dict(where.where),
         "changes": plan.experiment.changes,
         "expected_s": round(plan.expected_s, 1),
         "report_s": round(plan.report_s, 1),
+        **({"looks": planned} if planned else {}),
         "trials": [_trial(trial) for trial in plan.trials],
     }
 

@@ -24,17 +24,22 @@ from roundabout.cli.options import (
     Scale,
     Set,
     Testbeds,
+    UntilDecided,
     WhichExperiment,
     chosen_length,
 )
 from roundabout.cli.overrides import parse_overrides
+from roundabout.cli.runs.resume import load_experiment_of
+from roundabout.core.errors import UsageError
 from roundabout.plan import Plan
-from roundabout.runner.run import make_run_plan
+from roundabout.runner.run import Runner, make_run_plan
+from roundabout.runner.sweep import Sweep
 from roundabout.runner.testbed import TestbedProvider
 from roundabout.spec.loader import is_path
 from roundabout.store import Run
 from roundabout.terminal.execution import execute
 from roundabout.terminal.lines import format_duration
+from roundabout.terminal.repeated_looks import list_looks, looks_table, run_looks, schedule_of
 from roundabout.terminal.screen import Screen
 from roundabout.terminal.series_execution import execute_series
 from roundabout.terminal.testbed_series import choose_series, print_warnings
@@ -47,6 +52,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     fields: Set = None,
     only: Only = None,
     repetitions: Repetitions = None,
+    until_decided: UntilDecided = None,
     runs: Runs = Path("runs"),
     testbed: Testbeds = None,
     inventory: Inventory = None,
@@ -59,8 +65,12 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     """Run an experiment: compute it packet by packet, measure it in a lab, and show both beside the paper.
 
     Each testbed has a run of its own, with a report. With --testbed, an inventory, a scale or a dilation, the
-    experiment runs there alone.
+    experiment runs there alone. With --until-decided, on each testbed the run is judged after its own repetitions, and
+    at most three times more after doubling them. Intervals are so wide that each verdict is wrong in at most 5 % of
+    runs, over all looks together (`plan` lists them).
     """
+    if executor and until_decided is not None:
+        raise UsageError("found --executor and --until-decided, expected one of them")
     how_much = chosen_length(quick=quick, full=full)
     experiment = load_checked_experiment(name, how_much, parse_overrides(fields, only, repetitions))
     series = choose_series(experiment, testbed, inventory, executor=executor, scale=scale, dilation=dilation, jobs=jobs)
@@ -73,9 +83,25 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 
     def run_on(where: TestbedProvider, *, is_last: bool) -> Run:
         # The order is the run's; keys depend on the testbed.
-        console.print(plan_overview(make_run_plan(where, experiment, testbed_identity={}, artefacts={})))
+        repeated, looks = experiment, None
+        if until_decided is None:
+            console.print(plan_overview(make_run_plan(where, experiment, testbed_identity={}, artefacts={})))
+        else:
+            planned = list_looks(where, experiment, until_decided)
+            looks = schedule_of(planned, until_decided)
+            console.print(plan_overview(planned[0].plan), looks_table(planned))
+            if (least := planned[0].repetitions) > experiment.repetitions:
+                repeated = load_checked_experiment(name, how_much, parse_overrides(fields, only, least))
+
+        def work(runner: Runner | Sweep) -> Run:
+            if looks is None or isinstance(runner, Sweep):
+                return runner.start(repeated, which, runs, how_much)
+            return run_looks(
+                runner, lambda: runner.start(repeated, which, runs, how_much, looks=looks), load_experiment_of
+            )
+
         return execute(
-            lambda runner: runner.start(experiment, which, runs, how_much),
+            work,
             where,
             as_json=as_json,
             executor=executor,
@@ -90,6 +116,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
             *(word for each in fields or () for word in ("--set", each)),
             *(word for each in only or () for word in ("--only", each)),
             *([] if repetitions is None else ["--repetitions", str(repetitions)]),
+            *([] if until_decided is None else ["--until-decided", f"{until_decided:g}"]),
             *folder,
         ]
         program = "roundabout" if shutil.which("roundabout") else sys.argv[0]  # `make` and `./rb` need none in PATH

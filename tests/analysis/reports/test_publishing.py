@@ -152,6 +152,14 @@ def test_a_command_has_the_factors_of_a_lab_that_were_given(complete, of_experim
     assert command_of(manifest) == f"roundabout run unfair-vgg19 --testbed lab{options}"
 
 
+def test_the_command_of_a_run_until_decided_has_its_first_repetitions_and_its_budget(complete):
+    experiment = {**complete.manifest["experiment"], "set": {"repetitions": 16}}
+    looks = {"repetitions": [4, 8, 16, 32], "budget_s": 5400.0, "spent_s": 60.0}
+    manifest = {**complete.manifest, "experiment": experiment, "looks": looks}
+    command = "roundabout run unfair-vgg19 --testbed lab --repetitions 4 --until-decided 90"
+    assert command_of(manifest) == command
+
+
 def test_an_incomplete_run_is_refused(complete, tmp_path):
     plan = [*complete.manifest["plan"], {"key": "missing"}]
     complete.write_manifest({**complete.manifest, "plan": plan})
