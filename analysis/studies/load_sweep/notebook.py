@@ -86,10 +86,13 @@ page.concatenate(
 # ## Fits
 #
 # In t = A exp(B / (C - BW)ⁿ), BW is the bandwidth of the cross traffic. C is the bandwidth at which the time grows
-# without limit, and n determines how sharply the curve bends. A is the time for unlimited C, so it is less than the
-# time without cross traffic, A exp(B / Cⁿ). B is the sensitivity to the remaining bandwidth. Its unit is (Gbit/s)ⁿ, so
-# values of B can be compared only for equal n. To predict, use the fit of the first table. The fit with Salamy's n and
-# C is for comparison only.
+# without limit, and n determines how sharply the curve bends. The time is an exponential of B / Cⁿ times the
+# hyperbola's nth power. A is the time for unlimited C, so it is less than the time without cross traffic, A exp(B /
+# Cⁿ). For BERT-large, Salamy prints A = 0.200 s and B = 7.281, which give 0.200 exp(7.281 / √25) = 0.858 s. B is the
+# sensitivity to the remaining bandwidth. Its unit is (Gbit/s)ⁿ, so values of B can be compared only for equal n and C.
+#
+# To predict, use the chosen fit (the first table). To compare A and B with Salamy's, use the fit with Salamy's n and C
+# (the second table).
 #
 # The model is selected by leave-one-out cross-validation: each model is fitted to all levels but one, and predicts
 # that one. The candidates are n = 1/2, 1, 2 and a free n with C fixed at the link's payload rate, and the first three
