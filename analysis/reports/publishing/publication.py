@@ -20,6 +20,8 @@ from roundabout.store.run import STAMP
 
 RESULTS = ROOT / "results"
 FACTS, SUMMARY = "publication.json", "summary.json"
+DIGITS = 6
+"""Number of significant digits of published figures without a verdict: more than tables show."""
 AGAIN = "publish a run again: roundabout publish RUN --force"
 ErrorHandler = Callable[[RoundaboutError], None]
 
@@ -114,18 +116,38 @@ def read_publications(results: Path, complain: ErrorHandler) -> Iterator[Publica
             yield each
 
 
+def round_figures(summary: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of summary.json with figures of `DIGITS` significant digits, but for those of verdicts.
+
+    Pages show verdicts' figures, which another rounding could change.
+    """
+    return {name: value if name == "expectations" else _round(value) for name, value in summary.items()}
+
+
 def format_json(content: Any) -> str:
     """Return JSON with an entry a line at the two upper levels, so that differences are readable and files small."""
     if not isinstance(content, dict):
-        return json.dumps(content)
-    fields = ",\n".join(f" {json.dumps(name)}: {_format_value(value)}" for name, value in content.items())
+        return _compact(content)
+    fields = ",\n".join(f" {_compact(name)}: {_format_value(value)}" for name, value in content.items())
     return f"{{\n{fields}\n}}\n"
+
+
+def _round(content: Any) -> Any:
+    if isinstance(content, float):
+        return float(f"{content:.{DIGITS}g}")
+    if isinstance(content, dict):
+        return {name: _round(value) for name, value in content.items()}
+    return [_round(each) for each in content] if isinstance(content, list) else content
 
 
 def _format_value(value: Any) -> str:
     if isinstance(value, list) and value:
-        return "[\n" + ",\n".join(f"  {json.dumps(each)}" for each in value) + "\n ]"
-    return json.dumps(value)
+        return "[\n" + ",\n".join(f"  {_compact(each)}" for each in value) + "\n ]"
+    return _compact(value)
+
+
+def _compact(content: Any) -> str:
+    return json.dumps(content, separators=(",", ":"))
 
 
 def _verdict(record: dict[str, Any]) -> Verdict:

@@ -3,15 +3,14 @@
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from matplotlib import rc_context
-
 from analysis.expectations.results import Summary
 from analysis.render.page import collect_figures, svg_of
+from analysis.render.svg import shrink_svg
 from analysis.reports.publishing.history import has_revision
 from analysis.reports.publishing.publication import (
     FACTS,
@@ -21,6 +20,7 @@ from analysis.reports.publishing.publication import (
     Publication,
     PublishedFigure,
     format_json,
+    round_figures,
 )
 from analysis.reports.report import execute_report
 from analysis.reports.summary import summarize_run
@@ -31,13 +31,8 @@ from roundabout.store import Run
 from roundabout.store.files import make_directory, write_text
 from roundabout.store.trial_states import counted_trials, state_of_record
 
-MAX_FIGURES = 2
-LARGEST_BYTES = 80_000
-"""Limit of a figure's file: the publications of all experiments on all testbeds stay below 10 MB together."""
-MAX_OFF_PT = 0.25
-"""Distance by which long lines of figures may be off, in points: a third of a pixel. Matplotlib's own is 0.11."""
-_PATH_DATA = re.compile(r'(?<= d=")[^"]*')
-_DECIMALS = re.compile(r"-?\d+\.\d+")
+LARGEST_BYTES = 40_000
+"""Limit of a figure's file: the publications of all experiments on all testbeds stay below 5 MB together."""
 
 
 class PublishError(RoundaboutError):
@@ -60,14 +55,14 @@ def publish_run(run: Run, results: Path = RESULTS, *, force: bool = False) -> Pu
             "publish a newer run, or add --force to replace the newer one",
         )
     summary = summarize_run(run)
-    drawn = choose_figures(draw_figures(run))
+    drawn = choose_figures(draw_figures(run), shown_figures(run.experiment, testbed, ROOT / "docs"))
     facts = describe_run(run, summary, [figure for figure, _ in drawn])
     make_directory(published.folder)
     for left in published.folder.glob("figure-*.svg"):
         left.unlink()
     for figure, svg in drawn:
         write_text(published.folder / figure.file, svg)
-    write_text(published.folder / SUMMARY, format_json(summary.record()))
+    write_text(published.folder / SUMMARY, format_json(round_figures(summary.record())))
     write_text(published.folder / FACTS, format_json(facts.model_dump(mode="json")))
     return Publication(published.folder)
 
@@ -162,26 +157,27 @@ def command_of(manifest: Mapping[str, Any]) -> str:
     return shlex.join(words)
 
 
-def choose_figures(drawn: list[tuple[str, str]]) -> list[tuple[PublishedFigure, str]]:
-    """Return the first `MAX_FIGURES` of (description, SVG) that are small enough, with their files' names."""
-    small = [(about, svg) for about, svg in drawn if len(svg.encode()) <= LARGEST_BYTES][:MAX_FIGURES]
-    return [
+def choose_figures(drawn: list[tuple[str, str]], shown: Collection[str]) -> list[tuple[PublishedFigure, str]]:
+    """Return the first of (description, SVG) and those whose files are among `shown`, with their files' names.
+
+    A file has the figure's number in the report. Figures above `LARGEST_BYTES` are left out.
+    """
+    small = [
         (PublishedFigure(file=f"figure-{number}.svg", about=about), svg)
-        for number, (about, svg) in enumerate(small, start=1)
+        for number, (about, svg) in enumerate(drawn, start=1)
+        if len(svg.encode()) <= LARGEST_BYTES
     ]
+    return [*small[:1], *(each for each in small[1:] if each[0].file in shown)]
 
 
-def shrink_svg(svg: str) -> str:
-    """Return an SVG with coordinates of paths in steps of 0.1 points, which is less than a pixel."""
-
-    def shorten(data: re.Match[str]) -> str:
-        return _DECIMALS.sub(lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), data[0])
-
-    return _PATH_DATA.sub(shorten, svg)
+def shown_figures(experiment: str, testbed: str, docs: Path) -> set[str]:
+    """Return the files of a publication's figures that pages below `docs` show."""
+    link = re.compile(rf"\bresults/{re.escape(experiment)}/{re.escape(testbed)}/(figure-\d+\.svg)")
+    return {file for page in docs.rglob("*.md") for file in link.findall(page.read_text())}
 
 
 def draw_figures(run: Run) -> list[tuple[str, str]]:
     """Return the figures of the run's report as descriptions and SVGs, in their order on the page."""
-    with rc_context({"path.simplify_threshold": MAX_OFF_PT}), collect_figures() as figures:
+    with collect_figures() as figures:
         execute_report(run)
         return [(about, shrink_svg(svg_of(figure))) for figure, about in figures]

@@ -19,8 +19,15 @@ from analysis.reports.publishing.publication import (
     Publication,
     publications,
     read_publications,
+    round_figures,
 )
-from analysis.reports.publishing.publisher import PublishError, choose_figures, command_of, publish_run, shrink_svg
+from analysis.reports.publishing.publisher import (
+    PublishError,
+    choose_figures,
+    command_of,
+    publish_run,
+    shown_figures,
+)
 from roundabout.core.paths import ROOT
 from roundabout.store import Run, StoreError
 
@@ -38,7 +45,7 @@ def checkout(monkeypatch, tmp_path):
 
 @pytest.fixture
 def complete(short_run, results, monkeypatch):
-    """A complete run of one repetition, whose summary is known, and whose report has two small figures."""
+    """A complete run of one repetition, whose summary is known, and whose report has figures 1 and 3 that are small."""
     monkeypatch.setattr(publisher, "draw_figures", lambda _: DRAWN)
     monkeypatch.setattr(publisher, "summarize_run", lambda _: results)
     return altered(short_run)
@@ -78,15 +85,36 @@ def test_a_publication_has_the_summary_the_figures_and_the_facts(complete, resul
     published = publish_run(complete, tmp_path / "results")
     assert published.folder == tmp_path / "results" / "unfair-vgg19" / "lab"
     assert sorted(path.name for path in published.folder.iterdir()) == [
-        "figure-1.svg", "figure-2.svg", FACTS, SUMMARY,
+        "figure-1.svg", FACTS, SUMMARY,
     ]  # fmt: skip
     facts = Publication(published.folder).facts
     assert (facts.run, facts.experiment, facts.testbed, facts.nature) == (
         complete.id, "unfair-vgg19", "lab", "emulated",
     )  # fmt: skip
     assert (facts.revision, facts.command) == (CODE["revision"], "roundabout run unfair-vgg19 --testbed lab")
-    assert [each.about for each in facts.figures] == ["bandwidth over time", "iterations"]
+    assert [each.about for each in facts.figures] == ["bandwidth over time"]
     assert Publication(published.folder).verdicts == results.expectations
+    assert json.loads((published.folder / SUMMARY).read_text()) == round_figures(results.record())
+
+
+def test_a_figure_that_a_page_shows_is_published_too(complete, tmp_path):
+    page = tmp_path / "docs" / "results" / "page.md"
+    page.parent.mkdir(parents=True)
+    page.write_text("![Iterations](../../results/unfair-vgg19/lab/figure-3.svg)")
+    published = publish_run(complete, tmp_path / "results")
+    assert [each.file for each in published.facts.figures] == ["figure-1.svg", "figure-3.svg"]
+    assert sorted(path.name for path in published.folder.glob("*.svg")) == ["figure-1.svg", "figure-3.svg"]
+    page.unlink()
+    publish_run(complete, tmp_path / "results")
+    assert [path.name for path in published.folder.glob("*.svg")] == ["figure-1.svg"]
+
+
+def test_figures_have_six_significant_digits_but_for_those_of_verdicts():
+    cells = [{"mean_ms": 1234.56789, "count": 1234567, "job": "1.23456789", "p99_ms": None, "share": 0.000123456789}]
+    assert round_figures({"cells": cells, "expectations": [{"measured": 192.349999}]}) == {
+        "cells": [{**cells[0], "mean_ms": 1234.57, "share": 0.000123457}],
+        "expectations": [{"measured": 192.349999}],
+    }
 
 
 @pytest.mark.parametrize(
@@ -198,28 +226,35 @@ def test_a_damaged_publication_is_left_out_with_its_error(complete, tmp_path):
     assert "of run another" in errors[0].message
 
 
-def test_coordinates_become_short_and_other_numbers_stay():
-    svg = '<g id="d=1.234"><path d="M 12.3456 -7.000001 L 3 4.96" style="width: 1.2345"/></g>'
-    assert shrink_svg(svg) == '<g id="d=1.234"><path d="M 12.3 -7 L 3 5" style="width: 1.2345"/></g>'
-
-
-def test_long_lines_are_thinned_before_they_are_published(monkeypatch):
+def test_published_figures_are_shrunk(monkeypatch):
     def draw(_):
         figure, (panel,) = new_figure(1, 1, 3)
         panel.plot(np.linspace(0, 1, 5000), np.sin(np.linspace(0, 300, 5000)))
         figure_html(figure, "", "a curve")
 
     monkeypatch.setattr(publisher, "execute_report", draw)
-    sizes = []
-    for off_pt in (publisher.MAX_OFF_PT, 0.0):
-        monkeypatch.setattr(publisher, "MAX_OFF_PT", off_pt)
-        ((_, svg),) = publisher.draw_figures(None)
-        sizes.append(len(svg))
-    assert sizes[0] < 0.7 * sizes[1]
+    ((about, svg),) = publisher.draw_figures(None)
+    assert about == "a curve"
+    assert len(svg) < 30_000
 
 
-def test_figures_that_are_too_large_are_left_out():
-    assert [figure.about for figure, _ in choose_figures(DRAWN)] == ["bandwidth over time", "iterations"]
+def test_the_first_small_figure_and_those_that_pages_show_are_chosen():
+    def chosen(drawn, *shown):
+        return [(figure.file, figure.about) for figure, _ in choose_figures(drawn, shown)]
+
+    assert chosen(DRAWN) == [("figure-1.svg", "bandwidth over time")]
+    assert chosen(DRAWN[1:]) == [("figure-2.svg", "iterations")]
+    assert chosen(DRAWN, "figure-2.svg", "figure-3.svg") == [
+        ("figure-1.svg", "bandwidth over time"), ("figure-3.svg", "iterations"),
+    ]  # fmt: skip
+    assert chosen([]) == []
+
+
+def test_shown_figures_are_those_of_the_experiment_and_the_testbed(tmp_path):
+    links = ("unfair-vgg19/lab/figure-2", "unfair-vgg19/fluid/figure-3", "vgg19/lab/figure-4")
+    (tmp_path / "page.md").write_text("\n".join(f"![a figure](../../results/{link}.svg)" for link in links))
+    assert shown_figures("unfair-vgg19", "lab", tmp_path) == {"figure-2.svg"}
+    assert shown_figures("vgg19", "lab", tmp_path) == {"figure-4.svg"}
 
 
 def test_all_publications_of_the_project_can_be_read():
@@ -228,7 +263,14 @@ def test_all_publications_of_the_project_can_be_read():
         assert each.folder == RESULTS / each.facts.experiment / each.facts.testbed
         assert all((each.folder / figure.file).is_file() for figure in each.facts.figures)
         assert not any(b"/work" in path.read_bytes() or b"/root" in path.read_bytes() for path in each.folder.iterdir())
-    assert sum(path.stat().st_size for path in RESULTS.rglob("*") if path.is_file()) < 10_000_000
+    assert sum(path.stat().st_size for path in RESULTS.rglob("*") if path.is_file()) < 5_000_000
+
+
+def test_all_figures_of_the_project_are_first_ones_or_shown_by_a_page():
+    for each in publications():
+        files = [figure.file for figure in each.facts.figures]
+        assert {path.name for path in each.folder.iterdir()} == {FACTS, SUMMARY, *files}
+        assert {*files[1:]} <= shown_figures(each.facts.experiment, each.facts.testbed, ROOT / "docs")
 
 
 def test_all_publications_are_of_code_in_the_history():
