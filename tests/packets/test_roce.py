@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from roundabout import build_experiment
 from roundabout.core.errors import RoundaboutError
 from roundabout.models.fluid.mean_field_dcqcn import find_refusal
-from roundabout.models.packets.structures import PS_PER_MS, array_type, make_structure
+from roundabout.models.packets.structures import FLOW, PS_PER_MS, make_structure
 from roundabout.models.packets.transports import CNP_SCOPES, reaction_plan, transport_values
 from roundabout.spec import Transport, TrialSpec
 from roundabout.spec.transports import registry
@@ -137,7 +137,7 @@ def test_a_fresh_connections_first_cut_halves_its_rate(begins_ms: int) -> None:
     traffic, pair = net.engine.add_traffic(), net.pair("ha", "hc", plan)
     net.engine.add_pool(traffic, pair, 1, is_fresh=True, plan=plan)
     flows = [(0, PACKET, 0), (begins_ms * PS_PER_MS + 20 * PS_PER_US, 200 * PACKET, 0)]
-    net.engine.set_flows(traffic, np.array(flows, array_type("flow_plan")))
+    net.engine.set_flows(traffic, np.array(flows, FLOW))
     net.send("hb", "hc", 200 * PACKET, begin_us=1000 * begins_ms + 24)
     net.engine.run(begins_ms * PS_PER_MS + 70 * PS_PER_US, while_jobs=False)
     found = net.engine.pair_result(pair)
@@ -156,7 +156,7 @@ def test_fresh_connections_stay_in_their_mltcp_job() -> None:
         net.engine.join(each, mltcp)
         net.engine.add_pool(traffic, each, 1, is_fresh=True, plan=plan)
         flows = [(start_ms * PS_PER_MS, 20 * PACKET, 0) for start_ms in starts_ms]
-        net.engine.set_flows(traffic, np.array(flows, array_type("flow_plan")))
+        net.engine.set_flows(traffic, np.array(flows, FLOW))
     net.engine.run(4 * PS_PER_MS, while_jobs=False)
     assert net.engine.connection_result(other).F_q24 / (1 << 24) == pytest.approx(4 * 20 / 100)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from roundabout.models.packets import Message
-from roundabout.models.packets.structures import PS_PER_MS, declarations, make_structure
+from roundabout.models.packets.structures import DECLARATIONS, PS_PER_MS, make_structure
 from tests.packets.networks import ALGORITHMS, PACKET, PS_PER_US, RATE, Tree, tcp_plan
 
 pytestmark = pytest.mark.unit
@@ -104,7 +104,7 @@ def test_a_seed_gives_the_same_bytes(case: Any) -> None:
     for job in jobs:
         assert one.engine.iterations(job).tobytes() == again.engine.iterations(job).tobytes()
     for pair in pairs:
-        first, second = (declarations().buffer(each.engine.connection_result(pair))[:] for each in (one, again))
+        first, second = (DECLARATIONS.buffer(each.engine.connection_result(pair))[:] for each in (one, again))
         assert first == second
     for column, counts in one.engine.samples().ports.items():
         assert counts.tobytes() == again.engine.samples().ports[column].tobytes()

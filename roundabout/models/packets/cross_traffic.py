@@ -10,7 +10,7 @@ import numpy.typing as npt
 from roundabout.models.packets.engine import Engine
 from roundabout.models.packets.hardware_defaults import TcpHosts
 from roundabout.models.packets.network import BYTES_PER_S_OF_GBPS, Ports
-from roundabout.models.packets.structures import PS_PER_MS, Structure, array_type, make_structure
+from roundabout.models.packets.structures import FLOW, PS_PER_MS, Structure, make_structure
 from roundabout.models.packets.tcp import NAMES, connection_plan, tcp_settings
 from roundabout.models.packets.transports import reaction_plan, transport_values
 from roundabout.spec import TrialSpec
@@ -38,13 +38,13 @@ class Streams:
 
 @dataclass(frozen=True)
 class Load:
-    """The flows of one cross traffic, an array of flow_plan in the order of starts, or its streams.
+    """The flows of one cross traffic, an array of FLOW in the order of starts, or its streams.
 
     Flows have a pool of at most `max_connections` connections for each receiver and class, in this order. `ends_ms` is
     the end of the flows that are known, after the start of jobs.
     """
 
-    flows: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, array_type("flow_plan")))
+    flows: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, FLOW))
     classes: int = 1
     max_connections: int = 1
     ends_ms: float = np.inf

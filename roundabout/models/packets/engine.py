@@ -13,19 +13,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from roundabout.models.native_engine import EngineError, open_library
+from roundabout.models.native_engine import EngineError, open_library, record_type
 from roundabout.models.packets.structures import (
+    DECLARATIONS,
+    FLOW,
+    FLOW_RECORD,
     NEVER,
     PS_PER_MS,
+    RECORD,
     Structure,
-    array_type,
-    declarations,
 )
 
 LIBRARY = "build/lib/libpackets.so"
 
 EVENTS = 2_000_000
 """After how many the engine comes back to Python, so that it can be interrupted: about 0.1 s."""
+
+PORT_COLUMNS, HOST_COLUMNS, QUEUE_COLUMNS, BUFFER_COLUMNS = (
+    record_type(DECLARATIONS, f"{part}_sample").names or () for part in ("port", "host", "queue", "buffer")
+)
 
 Integers = npt.NDArray[np.int64]
 StopCheck = Callable[[], bool]
@@ -89,9 +95,9 @@ class Engine:
         self._queues: tuple[int, ...] = ()
         self._workers: list[int] = []
         self._flows: dict[int, int] = {}
-        plans = declarations().new("struct port_plan[]", [port[0] for port in ports])
+        plans = DECLARATIONS.new("struct port_plan[]", [port[0] for port in ports])
         created = self._library.packets_create(nic, plans, len(ports), hosts, sample_ps, lead_ps)
-        self._engine = declarations().gc(created, self._library.packets_free)
+        self._engine = DECLARATIONS.gc(created, self._library.packets_free)
 
     def add_pair(
         self, out: Sequence[int], back: Sequence[int], hosts: tuple[int, int], plan: Structure, priority: int = 0
@@ -200,9 +206,9 @@ class Engine:
         return int(self._library.packets_completed(self._engine, job))
 
     def iterations(self, job: int) -> npt.NDArray[np.void]:
-        """Return each worker's completed iterations: an array (workers, iterations) of iteration_record."""
+        """Return each worker's completed iterations: an array (workers, iterations) of RECORD."""
         count = self.completed(job)
-        found = np.zeros((self._workers[job], count), array_type("iteration_record"))
+        found = np.zeros((self._workers[job], count), RECORD)
         for rank, each in enumerate(found):
             self._library.packets_iterations(self._engine, job, rank, count, _buffer("iteration_record", each))
         return found
@@ -220,12 +226,12 @@ class Engine:
         `is_fresh`, each flow begins on a connection without history, after a round trip over an empty network. `plan`
         is the reaction_plan of the pair, or None for TCP.
         """
-        own = declarations().NULL if plan is None else plan
+        own = DECLARATIONS.NULL if plan is None else plan
         self._library.packets_add_pool(self._engine, traffic, pair, max_connections, is_fresh, own)
 
     def set_flows(self, traffic: int, flows: npt.NDArray[np.void]) -> None:
-        """Set the flows of a cross traffic, an array of flow_plan in the order of their starts."""
-        flows = np.ascontiguousarray(flows, array_type("flow_plan"))
+        """Set the flows of a cross traffic, an array of FLOW in the order of their starts."""
+        flows = np.ascontiguousarray(flows, FLOW)
         self._flows[traffic] = len(flows)
         self._library.packets_set_flows(self._engine, traffic, _buffer("flow_plan", flows), len(flows))
 
@@ -234,8 +240,8 @@ class Engine:
         self._library.packets_set_streams(self._engine, traffic, plan)
 
     def flow_records(self, traffic: int) -> npt.NDArray[np.void]:
-        """Return the start and end of each flow of a cross traffic, an array of flow_record."""
-        found = np.zeros(self._flows[traffic], array_type("flow_record"))
+        """Return the start and end of each flow of a cross traffic, an array of FLOW_RECORD."""
+        found = np.zeros(self._flows[traffic], FLOW_RECORD)
         self._library.packets_flow_records(self._engine, traffic, _buffer("flow_record", found))
         return found
 
@@ -252,7 +258,7 @@ class Engine:
         return self._result("connection", pair)
 
     def _result(self, of: str, number: int) -> Structure:
-        found = declarations().new(f"struct {of}_result *")
+        found = DECLARATIONS.new(f"struct {of}_result *")
         getattr(self._library, f"packets_{of}_result")(self._engine, number, found)
         return found
 
@@ -261,34 +267,28 @@ class Engine:
         library, engine = self._library, self._engine
         count, width = library.packets_sample_count(engine), library.packets_row(engine)
         table = np.zeros((count, width), np.int64)
-        library.packets_samples(engine, declarations().from_buffer("int64_t[]", table))
+        library.packets_samples(engine, DECLARATIONS.from_buffer("int64_t[]", table))
         marked = self._mark_counters()
         switch_ports = [number for number, is_switch in enumerate(self._is_switch) if is_switch]
         places = tuple((port, queue) for port in switch_ports for queue in self._queues)
-        of_port, of_host, of_queue, of_buffer = map(_columns, ("port", "host", "queue", "buffer"))
-        widths = (len(of_port) * len(self._is_switch), len(marked), len(of_host) * self._hosts)
-        parts = np.split(table, np.cumsum([*widths, len(of_queue) * len(places)]), axis=1)
+        widths = (len(PORT_COLUMNS) * len(self._is_switch), len(marked), len(HOST_COLUMNS) * self._hosts)
+        parts = np.split(table, np.cumsum([*widths, len(QUEUE_COLUMNS) * len(places)]), axis=1)
         ports, marks, hosts, queues, buffers = parts
         return Samples(
-            ports=_by_column(ports, of_port),
-            hosts=_by_column(hosts, of_host),
+            ports=_by_column(ports, PORT_COLUMNS),
+            hosts=_by_column(hosts, HOST_COLUMNS),
             marks=dict(zip(marked, marks.T, strict=True)),
-            queues=_by_column(queues, of_queue),
+            queues=_by_column(queues, QUEUE_COLUMNS),
             places=places,
-            buffers=_by_column(buffers, of_buffer),
+            buffers=_by_column(buffers, BUFFER_COLUMNS),
         )
 
     def _mark_counters(self) -> list[tuple[int, int]]:
-        count = self._library.packets_mark_counters(self._engine, declarations().NULL)
-        found = declarations().new("uint32_t[]", 2 * count)
+        count = self._library.packets_mark_counters(self._engine, DECLARATIONS.NULL)
+        found = DECLARATIONS.new("uint32_t[]", 2 * count)
         self._library.packets_mark_counters(self._engine, found)
         numbers = list(found)
         return list(zip(numbers[::2], numbers[1::2], strict=True))
-
-
-def _columns(part: str) -> tuple[str, ...]:
-    """Return the names of the counters in a sample of a port, host, queue or buffer."""
-    return array_type(f"{part}_sample").names or ()
 
 
 def _by_column(table: Integers, names: Sequence[str]) -> dict[str, Integers]:
@@ -296,9 +296,9 @@ def _by_column(table: Integers, names: Sequence[str]) -> dict[str, Integers]:
 
 
 def _buffer(structure: str, array: npt.NDArray[np.void]) -> Any:
-    return declarations().from_buffer(f"struct {structure}[]", array)
+    return DECLARATIONS.from_buffer(f"struct {structure}[]", array)
 
 
 @cache
 def _library(path: str) -> Any:
-    return open_library("packets", path, declarations())
+    return open_library("packets", path, DECLARATIONS)

@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The structures that the packet-level engine takes and gives, as native/c_api.h declares them."""
 
-from functools import cache
 from typing import Any
-
-import numpy as np
-from cffi import FFI
 
 from roundabout.models.native_engine import read_header, record_type
 
@@ -13,14 +9,10 @@ PS_PER_MS = 1_000_000_000
 PS_PER_US = 1_000_000
 NEVER = 2**63 - 1
 
+DECLARATIONS = read_header("packets")
+
 Structure = Any
 """A structure of the header. Its fields are attributes."""
-
-
-@cache
-def declarations() -> FFI:
-    """Return the declarations of the header. The first call parses it."""
-    return read_header("packets")
 
 
 def make_structure(name: str, **fields: Any) -> Structure:
@@ -31,10 +23,10 @@ def make_structure(name: str, **fields: Any) -> Structure:
         TypeError: a value is of another type than its field.
         OverflowError: a value is out of its field's range.
     """
-    return declarations().new(f"struct {name} *", fields)
+    return DECLARATIONS.new(f"struct {name} *", fields)
 
 
-@cache
-def array_type(structure: str) -> np.dtype[np.void]:
-    """Return the NumPy type of arrays of a structure of the header."""
-    return record_type(declarations(), structure)
+FLOW, FLOW_RECORD, RECORD = (
+    record_type(DECLARATIONS, name) for name in ("flow_plan", "flow_record", "iteration_record")
+)
+"""NumPy's types of planned flows of cross traffic, of their outcomes, and of one worker's iterations."""

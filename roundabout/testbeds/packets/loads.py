@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from roundabout.models.packets import NO_LOADS, Load, Loads, Streams
-from roundabout.models.packets.structures import array_type
+from roundabout.models.packets.structures import FLOW
 from roundabout.plan import PlannedTrial
 from roundabout.runner.hosts.host_group import Scaling
 from roundabout.runner.trial.cross_traffic import LEAD_MS, MAX_FRESH, MAX_PARALLEL, PROBE_MS, parallel_connections
@@ -53,7 +53,7 @@ def plan_loads(trial: PlannedTrial) -> PlannedLoads:
 
 def _flows(traffic: CrossTraffic, file: LoadFile) -> Load:
     classes = len(file.header["classes"])
-    flows = np.zeros(len(file.flows), array_type("flow_plan"))
+    flows = np.zeros(len(file.flows), FLOW)
     flows["at_ps"] = file.flows["start_ns"] * PS_PER_NS
     flows["bytes"] = file.flows["bytes"]
     flows["pool"] = file.flows["destination"].astype(np.int64) * classes + file.flows["class"]

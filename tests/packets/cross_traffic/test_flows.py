@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.models.packets.structures import PS_PER_MS, array_type, make_structure
+from roundabout.models.packets.structures import FLOW, PS_PER_MS, make_structure
 from roundabout.models.packets.transports import CNP_SCOPES, RETRANSMISSIONS
 from tests.packets.networks import ALGORITHMS, NEVER_SLOWER, PACKET, PS_PER_US, RATE, Tree, change_plan, tcp_plan
 
@@ -54,7 +54,7 @@ class Crossing:
     def play(self, flows: Sequence[tuple[float, int, int]], until_us: float = 10_000) -> list[tuple[float, float]]:
         """Play flows of (start in us, bytes, pool); return each one's start and end in us."""
         rows = [(round(start * PS_PER_US), size, pool) for start, size, pool in flows]
-        self.engine.set_flows(self.number, np.array(rows, array_type("flow_plan")))
+        self.engine.set_flows(self.number, np.array(rows, FLOW))
         self.engine.run(round(until_us * PS_PER_US), while_jobs=False)
         return [tuple(each) for each in (self.records() / PS_PER_US).tolist()]
 
