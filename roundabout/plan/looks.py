@@ -3,7 +3,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
 
 from roundabout.plan.trials import Plan
 from roundabout.spec.experiment import MAX_REPETITIONS
@@ -43,32 +42,3 @@ def plan_looks(make: Callable[[int], Plan], first: int, budget_s: float) -> list
         is_allowed = not looks or plan.expected_s + plan.report_s <= budget_s
         looks.append(Look(repetitions, plan, is_allowed))
     return looks
-
-
-@dataclass(frozen=True)
-class LookSchedule:
-    """The schedule of a run's looks, as its manifest records it.
-
-    `repetitions` are those of the allowed looks, which are fixed before the first trial. `spent_s` is the time that the
-    run took up to the latest look.
-    """
-
-    repetitions: tuple[int, ...]
-    budget_s: float
-    spent_s: float = 0.0
-
-    @classmethod
-    def of(cls, manifest: dict[str, Any]) -> Self | None:
-        """Return the schedule in a run's manifest; None for a run with one look."""
-        found = manifest.get("looks")
-        return cls(**{**found, "repetitions": tuple(found["repetitions"])}) if found else None
-
-    def after(self, repetitions: int) -> int | None:
-        """Return the repetitions of the look after that with `repetitions`; None if it is the last or too long.
-
-        All repetitions are expected to take as long as those so far.
-        """
-        following = next((each for each in self.repetitions if each > repetitions), None)
-        if following is None or self.spent_s * following / repetitions > self.budget_s:
-            return None
-        return following

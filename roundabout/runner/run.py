@@ -18,7 +18,6 @@ from pydantic_core import to_jsonable_python
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.models.cluster.timeline import Timeline
 from roundabout.plan import Plan, PlannedTrial, make_plan, with_simulated_jobs
-from roundabout.plan.looks import LookSchedule
 from roundabout.plan.routes import record_routes
 from roundabout.runner import code_facts, machine_facts
 from roundabout.runner.disturbance.attempt_choice import MAX_REPEATS, InheritedDisturbance, verdict_fields
@@ -35,6 +34,7 @@ from roundabout.spec.job import InputValue
 from roundabout.spec.topology import Topology
 from roundabout.spec.trial_spec import TrialSpec
 from roundabout.store import Attempt, Identity, Run, StoreError, new_run_id
+from roundabout.store.look_schedule import LookSchedule
 from roundabout.store.schemas import VERSION
 from roundabout.store.trial_states import state_of_record
 

@@ -9,11 +9,11 @@ from typing import Any, Protocol
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.plan import PlannedTrial
-from roundabout.plan.looks import LookSchedule
 from roundabout.runner.disturbance.attempt_choice import commit_best
 from roundabout.runner.hosts.clocks import RunClock
 from roundabout.spec.experiment import Experiment
 from roundabout.store import Attempt, Run
+from roundabout.store.look_schedule import LookSchedule
 
 MB = 1_000_000
 SHOWN_CHANGES = 5

@@ -8,11 +8,12 @@ from dataclasses import asdict, replace
 from rich.table import Table
 
 from roundabout.plan import Plan
-from roundabout.plan.looks import Look, LookSchedule, plan_looks
+from roundabout.plan.looks import Look, plan_looks
 from roundabout.runner.run import Runner, make_run_plan
 from roundabout.runner.testbed import TestbedProvider
 from roundabout.spec import Experiment
 from roundabout.store import Run
+from roundabout.store.look_schedule import LookSchedule
 from roundabout.terminal.lines import format_duration
 
 LoadRepetitions = Callable[[Run, int], Experiment]  # loads a run's experiment with another number of repetitions

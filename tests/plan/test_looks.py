@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from roundabout.plan.looks import MAX_LOOKS, LookSchedule, plan_looks
+from roundabout.plan.looks import MAX_LOOKS, plan_looks
+from roundabout.store.look_schedule import LookSchedule
 
 pytestmark = pytest.mark.unit
 

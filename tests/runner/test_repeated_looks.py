@@ -10,12 +10,12 @@ import pytest
 from analysis.reports.summary import summarize_run
 from roundabout.cli.main import main
 from roundabout.cli.runs.resume import load_experiment_of
-from roundabout.plan.looks import LookSchedule
 from roundabout.runner.run import Runner
 from roundabout.runner.run_store import ChangedError
 from roundabout.spec import load_experiment
 from roundabout.spec.assembly.overrides import overrides_from_values
 from roundabout.store import Run
+from roundabout.store.look_schedule import LookSchedule
 from roundabout.terminal.repeated_looks import run_looks
 from roundabout.testbeds import undo
 from roundabout.testbeds.fluid.provider import FluidProvider

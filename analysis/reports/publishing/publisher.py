@@ -26,9 +26,9 @@ from analysis.reports.report import execute_report
 from analysis.reports.summary import summarize_run
 from roundabout.core.errors import RoundaboutError
 from roundabout.core.paths import ROOT
-from roundabout.plan.looks import LookSchedule
 from roundabout.store import Run
 from roundabout.store.files import make_directory, write_text
+from roundabout.store.look_schedule import LookSchedule
 from roundabout.store.trial_states import counted_trials, state_of_record
 
 LARGEST_BYTES = 40_000
