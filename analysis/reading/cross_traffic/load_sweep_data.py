@@ -12,6 +12,7 @@ import numpy as np
 from analysis.reading.cached_run import cached_per_run
 from analysis.reading.cells import CellId, cell_of_trial, experiment_of
 from analysis.reading.data import iterations, query
+from analysis.reading.fidelity import is_repeatable
 from analysis.statistics.degradation.sweep import Level, Sweep
 from analysis.statistics.intervals import Array
 from roundabout.models.fluid import ITERATIONS, fluid_limits
@@ -31,7 +32,7 @@ class JobUnderLoad:
 
     `setting` holds the levels of the other factors. `levels` maps a requested load to one pair for each repetition: the
     sent load (payload, Gbit/s) and the iteration times, s. `cells` maps a requested load to the experiment's cell.
-    `spec` is the trial's specification at the heaviest load.
+    `spec` is the trial's specification at the heaviest load. `is_repeatable` says that only cross traffic is random.
     """
 
     variant: str
@@ -40,6 +41,7 @@ class JobUnderLoad:
     spec: TrialSpec
     traffic: str
     link_gbps: float
+    is_repeatable: bool = False
     levels: dict[float, list[tuple[float, Array]]] = field(default_factory=dict)
     cells: dict[float, CellId] = field(default_factory=dict)
 
@@ -107,7 +109,8 @@ class JobUnderLoad:
         """
         loads = ((float(np.mean([load for load, _ in each])), each) for each in self.levels.values())
         together = groupby(sorted(loads, key=itemgetter(0)), key=itemgetter(0))
-        levels = [Level(load, tuple(times for _, each in same for _, times in each)) for load, same in together]
+        times = ((load, tuple(times for _, each in same for _, times in each)) for load, same in together)
+        levels = (Level(load, each, is_exact=self.is_repeatable and load == 0) for load, each in times)
         return Sweep(tuple(levels), self.link_gbps)
 
 
@@ -149,7 +152,7 @@ def jobs_under_load(run: Run) -> list[JobUnderLoad]:
             if repetitions:
                 new = JobUnderLoad(
                     cell.variant, job, setting, cell.spec, _traffic(cell.spec),
-                    cell.spec.topology.bottleneck.payload_rate_gbps,
+                    cell.spec.topology.bottleneck.payload_rate_gbps, is_repeatable(run),
                 )  # fmt: skip
                 loaded = found.setdefault((job, setting), new)
                 loaded.cells[asked_gbps] = cell_id

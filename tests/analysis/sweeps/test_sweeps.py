@@ -438,3 +438,14 @@ def test_sweeps_alike_are_told_apart_by_one_more_word():
     ]
     everything = sweep_names([loaded[0], loaded[1], again])
     assert everything[0] == "ResNet-50, consistent, TCP, consistent · cause as-printed"
+
+
+@pytest.mark.parametrize(("is_repeatable", "exact"), [(True, True), (False, False)])
+def test_a_repeatable_level_without_load_is_exact_in_one_repetition(is_repeatable, exact):
+    loaded = JobUnderLoad(
+        "base", "j1", CellId({}), None, "consistent", 25, is_repeatable,
+        levels={0: [(0.0, np.array([0.84]))], 8: [(8.1, np.array([1.2]))]},
+    )  # fmt: skip
+    alone, under_load = loaded.sweep.levels
+    assert alone.mean_s == (0.84, (0.84, 0.84) if exact else None)
+    assert under_load.mean_s == (1.2, None)
