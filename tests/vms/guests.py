@@ -4,7 +4,7 @@
 import base64
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from tests.vms.image import Image
 
 NIC = "roce0"
 CONTROL, FABRIC = "control", "fabric"  # bridges: how we reach guests, and the network under test
-CONTROLLER = "10.77.0.254"
+CONTROLLER = {CONTROL: "10.77.0.254", FABRIC: "10.10.0.254"}
 MEMORY_MB = 768
 # What links stand for, as the inventory has it; guests that are emulated carry no more, and wake up late.
 LINE_RATE_GBPS, PAYLOAD_RATE_GBPS = 50, 43
@@ -47,6 +47,11 @@ class Guest:
     def address(self) -> str:
         """On the network under test."""
         return f"10.10.0.{self.number + 1}"
+
+    @property
+    def addresses(self) -> Mapping[str, str]:
+        """Its address on each bridge."""
+        return {CONTROL: self.control_address, FABRIC: self.address}
 
     @property
     def overlay(self) -> Path:
@@ -142,6 +147,10 @@ class Machines:
             raise RoundaboutError(f"guest {guest.name}: {command}: {done.stderr.strip() or done.stdout.strip()}")
         return done.stdout
 
+    def answers(self, guest: Guest) -> bool:
+        """Return True if the guest accepts a new SSH connection within the ConnectTimeout."""
+        return self.ask(guest, "true").returncode == 0
+
     def reboot(self, guest: Guest) -> None:
         """Have a guest boot again, and wait until it has."""
         before = self.tell(guest, "cat /proc/sys/kernel/random/boot_id")
@@ -181,9 +190,9 @@ def connect(guests: Sequence[Guest]) -> None:
     lines = ["link set lo up"]
     for bridge in (CONTROL, FABRIC):
         lines += [f"link add {bridge} type bridge", f"link set {bridge} up"]
+        lines.append(f"address add {CONTROLLER[bridge]}/24 dev {bridge}")
         for tap in (guest.tap(bridge) for guest in guests):
             lines += [f"tuntap add dev {tap} mode tap", f"link set {tap} master {bridge} up"]
-    lines.append(f"address add {CONTROLLER}/24 dev {CONTROL}")
     subprocess.run(["ip", "-batch", "-"], input="\n".join(lines), text=True, check=True)
     frame_bytes = frames.frame_bytes(MTU_BYTES)
     rate_bps = PAYLOAD_RATE_GBPS * 1e9 / SCALE * frame_bytes / frames.segment_bytes(MTU_BYTES)
@@ -192,16 +201,16 @@ def connect(guests: Sequence[Guest]) -> None:
     subprocess.run(["tc", "-batch", "-"], input="\n".join(lines), text=True, check=True)
 
 
-def write_ssh(folder: Path, guests: Sequence[Guest]) -> None:
-    """Keys of this run, and how ssh is to use them."""
+def write_ssh(folder: Path, guests: Sequence[Guest], bridge: str = CONTROL) -> None:
+    """Write the keys of this run, and the configuration by which ssh uses them over one of the bridges."""
     for name in (KEY, HOST_KEY):
         if not (folder / name).exists():
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", folder / name], check=True)
     kind, key, _ = (folder / f"{HOST_KEY}.pub").read_text().split()
     # By address: of HostKeyAlias, paramiko knows nothing.
-    names = ",".join(guest.control_address for guest in guests)
+    names = ",".join(address for guest in guests for address in guest.addresses.values())
     (folder / "known_hosts").write_text(f"{names} {kind} {key}\n")
-    hosts = [f"Host {guest.name}\n  HostName {guest.control_address}\n" for guest in guests]
+    hosts = [f"Host {guest.name}\n  HostName {guest.addresses[bridge]}\n" for guest in guests]
     common = {
         "User": "root",
         "IdentityFile": folder / KEY,

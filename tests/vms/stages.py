@@ -23,7 +23,7 @@ from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.variables import settings_document
 from tests.bare.__main__ import REPOSITORY
 from tests.vms import guests, replaying
-from tests.vms.guests import FABRIC, NIC, Guest, Machines
+from tests.vms.guests import CONTROL, FABRIC, MTU_BYTES, NIC, Guest, Machines, write_ssh
 from tests.vms.holding import hold
 
 ROUNDABOUT = Path(sys.executable).with_name("roundabout")
@@ -32,6 +32,7 @@ ROCE_PORT = 4791
 CONNECTION_MANAGEMENT = 0x64  # UD SEND ONLY: by which queue pairs are connected; the kernel gives some of it no ToS
 WRITES, WRITE_BYTES = 200, 16384
 QUIET_S = 3
+JUMBO_MTU_BYTES = 9000  # more than a port of the bridge carries, as where a switch's port was left at its default
 TOS = 106  # DSCP 26 and ECT(0), as the inventory's lossless class has it
 STAND_INS = (
     "vms/stand_ins/instead",
@@ -60,7 +61,8 @@ all:
     emulated: {{by: "Debian guests under QEMU ({accelerator}) on a bridge", scale: {scale}, dilation: {dilation}}}
   children:
     rack:
-      vars: {{driver: inbox, gpu: none, clock: chrony, mtu_bytes: {mtu_bytes}, governor: leave, dcqcn: {{T_us: 125}}}}
+      vars: {{driver: inbox, gpu: none, clock: chrony, mtu_bytes: {mtu_bytes}, governor: leave, dcqcn: {{T_us: 125}},
+             shared_nic: {shared_nic}}}
       hosts:
 {servers}
     switches:
@@ -92,7 +94,7 @@ class Rack:
         """Settings as they were before the first provision."""
         return self.folder / "found.json"
 
-    def write_inventory(self) -> None:
+    def write_inventory(self, mtu_bytes: int = MTU_BYTES, *, shared_nic: bool = False) -> None:
         """The inventory, and beside it how a fake switch is spoken to."""
         server = "        {0}: {{ansible_host: {0}, nic: {1}, address: {2}/24, link: {0}}}"
         servers = "\n".join(server.format(guest.name, NIC, guest.address) for guest in self.guests)
@@ -105,7 +107,8 @@ class Rack:
                 payload_rate_gbps=guests.PAYLOAD_RATE_GBPS,
                 scale=guests.SCALE,
                 dilation=guests.DILATION,
-                mtu_bytes=guests.MTU_BYTES,
+                mtu_bytes=mtu_bytes,
+                shared_nic=json.dumps(shared_nic),
                 servers=servers,
                 ports=ports,
             )
@@ -376,6 +379,32 @@ def roll_back(rack: Rack) -> None:
         print(f"{guest.name}: kept: {kept}")
 
 
+def cut_ssh(rack: Rack) -> None:
+    """Apply an MTU that cuts SSH, by guests' only NIC. The first one undoes it by itself, and no other is changed.
+
+    The controller's frames are as long, and the ports between drop them: TCP connects, and ssh's key exchange stops.
+    """
+    victim = rack.guests[0]
+    write_ssh(rack.folder, rack.guests, FABRIC)
+    subprocess.run(["ip", "link", "set", FABRIC, "mtu", str(JUMBO_MTU_BYTES)], check=True)
+    for guest in rack.guests:
+        rack.machines.tell(guest, f"ip link set {CONTROL} down")
+    before = look(rack)
+    rack.write_inventory(JUMBO_MTU_BYTES, shared_nic=True)
+    with rack.start("provision") as process:
+        lines = shown(process)
+        hold(any("Apply the settings" in line for line in lines), True, "whether provision applied settings")
+        applied = time.monotonic()
+        hold(rack.machines.answers(victim), False, f"whether {victim.name} answers after the change")
+        while not rack.machines.answers(victim):
+            hold(process.poll(), None, f"the exit status of roundabout provision before {victim.name} answers")
+        print(f"{victim.name}: SSH answers again {time.monotonic() - applied:.0f} s after the change")
+        said = "".join(lines)
+    hold(process.returncode, 1, "the exit status of roundabout provision that cut SSH")
+    hold("the settings were undone" in said, True, "whether provision says that settings were undone")
+    hold(look(rack), before, "settings after the undo")
+
+
 Stage = Callable[[Rack], None]
 STAGES: Mapping[str, Stage] = {
     "soft-RoCE and stand-ins": become_servers,
@@ -393,6 +422,7 @@ STAGES: Mapping[str, Stage] = {
     "a reboot": reboot,
     "a machine killed": lose_power,
     "rollback": roll_back,
+    "an MTU that cuts SSH": cut_ssh,
 }
 
 

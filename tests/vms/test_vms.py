@@ -9,9 +9,10 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from itertools import pairwise
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -115,6 +116,45 @@ def test_soft_roce_must_not_pass_as_a_nic_that_applies_t(
         return
     with pytest.raises(RoundaboutError, match="the verdict on the NIC of s0"):
         stages.ignore_timers(rack)
+
+
+UNDONE = "the settings were undone, because the connection to the host broke"
+
+
+@pytest.mark.parametrize(
+    ("answers", "said", "mtu_bytes", "complaint"),
+    [
+        ([False, False, True], UNDONE, 1500, None),
+        ([True, True], UNDONE, 1500, "whether s0 answers after the change"),
+        ([False, True], "unreachable", 1500, "whether provision says that settings were undone"),
+        ([False, True], UNDONE, 9000, "settings after the undo"),
+    ],
+)
+def test_an_mtu_must_cut_ssh_and_must_be_undone(
+    tmp_path: Path, answers: list[bool], said: str, mtu_bytes: int, complaint: str | None
+) -> None:
+    rack = stages.Rack(tmp_path, guests.Machines([guests.Guest(0, tmp_path)], None, "tcg"))  # type: ignore[arg-type]
+    script = f"print('TASK [settings : Apply the settings]\\n{said}', flush=True); import time; time.sleep(1); exit(1)"
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stages, "write_ssh", lambda *_: None)
+        patch.setattr(stages, "look", Mock(side_effect=[{"s0": {"mtu": 1500}}, {"s0": {"mtu": mtu_bytes}}]))
+        patch.setattr(stages.subprocess, "run", lambda *_, **__: None)
+        patch.setattr(guests.Machines, "tell", lambda *_: "")
+        patch.setattr(guests.Machines, "answers", Mock(side_effect=answers))
+        patch.setattr(stages.Rack, "start", lambda *_: process)
+        with nullcontext() if complaint is None else pytest.raises(RoundaboutError, match=complaint):
+            stages.cut_ssh(rack)
+
+
+def test_ssh_reaches_guests_over_either_bridge(tmp_path: Path) -> None:
+    guest = guests.Guest(1, tmp_path)
+    guests.write_ssh(tmp_path, [guest])
+    assert f"HostName {guest.control_address}\n" in (tmp_path / "ssh_config").read_text()
+    guests.write_ssh(tmp_path, [guest], guests.FABRIC)
+    assert f"HostName {guest.address}\n" in (tmp_path / "ssh_config").read_text()
+    known, *_ = (tmp_path / "known_hosts").read_text().split()
+    assert set(known.split(",")) == {guest.control_address, guest.address}
 
 
 OUTSIDE = "import subprocess, sys; from pathlib import Path; from tests.vms.__main__ import apart\n"
