@@ -19,6 +19,7 @@ import pytest
 from roundabout.core.errors import RoundaboutError
 from roundabout.spec.loader import load_experiment
 from roundabout.testbeds.rack.inventory import check_topology, read_inventory
+from tests.running import load_program
 from tests.vms import __main__ as vms, guests, image, stages
 
 pytestmark = pytest.mark.unit
@@ -73,6 +74,15 @@ def test_the_inventory_is_one_that_a_rack_takes(tmp_path: Path) -> None:
     topology = load_experiment(stages.EXPERIMENT).cells[0].spec.topology
     check_topology(inventory, topology, "inventory")
     assert (inventory.all.vars.scale, inventory.all.vars.dilation) == (guests.SCALE, guests.DILATION)
+
+
+def test_the_fake_switch_has_a_port_for_each_of_the_most_guests(tmp_path: Path) -> None:
+    most = [guests.Guest(each, tmp_path) for each in range(8)]
+    rack = stages.Rack(tmp_path, guests.Machines(most, None, "tcg"))  # type: ignore[arg-type]
+    rack.write_inventory()
+    ports = read_inventory(rack.inventory).switches["tor"].ports
+    state = load_program(stages.TESTS / "ansible/fake_switches/state.py")
+    assert set(ports.values()) <= set(state.FACTORY["junos"]["interfaces"])
 
 
 def test_guests_can_be_looked_at_before_they_have_anything(tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ FACTORY: dict[str, Any] = {
             "class-of-service forwarding-classes class VOICE queue-num 5",
         ],
         "commits": ["via cli"],
-        "interfaces": {port: {"mtu": 9216, "speed": "50Gbps"} for port in ("et-0/0/0", "et-0/0/1")},
+        # As many as rack-in-vms has guests at most.
+        "interfaces": {f"et-0/0/{number}": {"mtu": 9216, "speed": "50Gbps"} for number in range(8)},
     },
     "sonic": {
         "release": "202311.553318-0a1b2c3d4",
