@@ -24,6 +24,7 @@ MTU_BYTES = 1500
 DEEP_BYTES = 8 << 20  # of a port's queue, which loses nothing
 BOOT_S = 900  # emulated, beside others on a slow machine
 END_S = 120
+ANSWER_TIMEOUT_S = 20  # ssh's handshake takes some seconds where guests are emulated beside others
 KEY = "key"
 HOST_KEY = "host_key"
 
@@ -148,8 +149,11 @@ class Machines:
         return done.stdout
 
     def answers(self, guest: Guest) -> bool:
-        """Return True if the guest accepts a new SSH connection within the ConnectTimeout."""
-        return self.ask(guest, "true").returncode == 0
+        """Return True if the guest serves a new SSH connection in time. ssh itself waits longer in a key exchange."""
+        try:
+            return self.ask(guest, "true", ANSWER_TIMEOUT_S).returncode == 0
+        except subprocess.TimeoutExpired:
+            return False
 
     def reboot(self, guest: Guest) -> None:
         """Have a guest boot again, and wait until it has."""
