@@ -14,10 +14,14 @@ from analysis.statistics.intervals import Array, Measured, average, estimate, ra
 
 @dataclass(frozen=True)
 class Level:
-    """Iteration times of one job at one load (payload, Gbit/s), s; one array for each repetition."""
+    """Iteration times of one job at one load (payload, Gbit/s), s; one array for each repetition.
+
+    `is_exact` says that further repetitions would give equal times.
+    """
 
     load_gbps: float
     repetitions_s: tuple[Array, ...]
+    is_exact: bool = False
 
     @property
     def times_s(self) -> Array:
@@ -26,8 +30,9 @@ class Level:
 
     @property
     def mean_s(self) -> Measured:
-        """Return the mean of all iterations."""
-        return estimate(self.repetitions_s, np.mean)
+        """Return the mean of all iterations, with an interval of width 0 for exact times."""
+        mean, interval = estimate(self.repetitions_s, np.mean)
+        return mean, (mean, mean) if self.is_exact else interval
 
     @property
     def p99_s(self) -> Measured | None:
@@ -37,7 +42,8 @@ class Level:
 
 def levels(study: JobSweep) -> list[Level]:
     """Return all levels of a sweep in the order of their loads."""
-    return sorted(map(_level, study.loaded.levels.values()), key=lambda level: level.load_gbps)
+    found = (_level(study, repetitions) for repetitions in study.loaded.levels.values())
+    return sorted(found, key=lambda level: level.load_gbps)
 
 
 def level_near(study: JobSweep, load_gbps: float) -> Level | None:
@@ -90,7 +96,7 @@ def interpolate(load_gbps: float, figures: Sequence[tuple[float, Measured]]) -> 
 def unloaded_level(study: JobSweep) -> Level | None:
     """Return the level without cross traffic; None if the sweep has no such level."""
     repetitions = study.loaded.levels.get(0.0)
-    return _level(repetitions) if repetitions else None
+    return _level(study, repetitions) if repetitions else None
 
 
 def slowdown_near(study: JobSweep, load_gbps: float) -> Measured | None:
@@ -99,9 +105,10 @@ def slowdown_near(study: JobSweep, load_gbps: float) -> Measured | None:
     return ratio(level.mean_s, without.mean_s) if level and without else None
 
 
-def _level(repetitions: Sequence[tuple[float, Array]]) -> Level:
+def _level(study: JobSweep, repetitions: Sequence[tuple[float, Array]]) -> Level:
     loads_gbps, times_s = zip(*repetitions, strict=True)
-    return Level(float(np.mean(loads_gbps)), times_s)
+    load_gbps = float(np.mean(loads_gbps))
+    return Level(load_gbps, times_s, is_exact=study.loaded.is_repeatable and load_gbps == 0)
 
 
 def sweep_properties(study: JobSweep) -> dict[str, str]:

@@ -109,8 +109,7 @@ class JobUnderLoad:
         """
         loads = ((float(np.mean([load for load, _ in each])), each) for each in self.levels.values())
         together = groupby(sorted(loads, key=itemgetter(0)), key=itemgetter(0))
-        times = ((load, tuple(times for _, each in same for _, times in each)) for load, same in together)
-        levels = (Level(load, each, is_exact=self.is_repeatable and load == 0) for load, each in times)
+        levels = [Level(load, tuple(times for _, each in same for _, times in each)) for load, same in together]
         return Sweep(tuple(levels), self.link_gbps)
 
 

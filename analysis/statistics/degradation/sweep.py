@@ -20,14 +20,10 @@ class DegradationError(RoundaboutError):
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """One load of cross traffic, Gbit/s, and the iteration times, s, as one array for each repetition.
-
-    `is_exact` says that further repetitions would give equal times.
-    """
+    """One load of cross traffic, Gbit/s, and the iteration times, s, as one array for each repetition."""
 
     load_gbps: float
     repetitions_s: tuple[Array, ...]
-    is_exact: bool = False
 
     @cached_property
     def means_s(self) -> Array:
@@ -36,9 +32,8 @@ class Level:
 
     @property
     def mean_s(self) -> Measured:
-        """Return the mean of the repetitions' means, s, with its interval, of width 0 for exact times."""
-        mean, interval = mean_of(self.means_s.tolist())
-        return mean, (mean, mean) if self.is_exact else interval
+        """Return the mean of the repetitions' means, s, with its interval."""
+        return mean_of(self.means_s.tolist())
 
     @property
     def times_s(self) -> Array:

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from rich.console import Console
 
 from analysis.quantities import CachedReading, QuantityRequest, find_quantity
-from analysis.quantities.load_sweeps.sweep_levels import interpolate, ratio_at_equal_load
+from analysis.quantities.load_sweeps.sweep_levels import interpolate, levels, ratio_at_equal_load, unloaded_level
 from analysis.reading.cells import CellId, experiment_of
 from analysis.reading.cross_traffic.load_sweep_data import (
     JobUnderLoad,
@@ -22,7 +22,7 @@ from analysis.reading.cross_traffic.load_sweep_data import (
     jobs_under_load,
     sent_loads,
 )
-from analysis.reading.cross_traffic.load_sweeps import job_sweeps, sweep_names
+from analysis.reading.cross_traffic.load_sweeps import JobSweep, job_sweeps, sweep_names
 from analysis.reports.about import provenance
 from analysis.reports.report import terminal_report
 from analysis.reports.summary import stored_or_new, summarize_run
@@ -446,6 +446,8 @@ def test_a_repeatable_level_without_load_is_exact_in_one_repetition(is_repeatabl
         "base", "j1", CellId({}), None, "consistent", 25, is_repeatable,
         levels={0: [(0.0, np.array([0.84]))], 8: [(8.1, np.array([1.2]))]},
     )  # fmt: skip
-    alone, under_load = loaded.sweep.levels
+    study = JobSweep(loaded, "base", None, "", None, "", None, "")
+    alone, under_load = levels(study)
+    assert unloaded_level(study) == alone
     assert alone.mean_s == (0.84, (0.84, 0.84) if exact else None)
     assert under_load.mean_s == (1.2, None)
