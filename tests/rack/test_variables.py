@@ -60,6 +60,13 @@ def test_ofed_and_inbox_are_told_what_they_have(testbed_of_a_paper: tuple[str, P
     assert "speed_mbps" not in document["link"]["ens1f0np0"]
 
 
+def test_speeds_of_an_emulated_racks_links_are_not_compared(inventory_file: Path) -> None:
+    emulated = "  vars:\n    emulated: {by: guests, scale: 10, dilation: 20}\n    line"
+    inventory_file.write_text(inventory_file.read_text().replace("  vars:\n    line", emulated, 1))
+    inventory = read_inventory(inventory_file)
+    assert server_variables(inventory, inventory.servers["s0"])["settings_compared"] == {}
+
+
 def test_how_long_a_nic_may_pause_is_left_alone_unless_asked_for(inventory_file: Path) -> None:
     unasked = read_inventory(inventory_file)
     assert "pfc_prevention_ms" not in settings_document(unasked, unasked.servers["s0"])["link"]["ens1f0np0"]

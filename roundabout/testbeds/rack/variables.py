@@ -59,12 +59,22 @@ def server_variables(inventory: Inventory, server: Server) -> dict[str, Any]:
         "nic_driver_wanted": common.driver,
         "training_policy": common.gpu,
         "settings_document": settings_document(inventory, server),
-        "settings_compared": {} if common.set_speed else {"link": {server.nic: _speed(inventory, server)}},
+        "settings_compared": _compared_settings(inventory, server),
         "settings_nic": server.nic,
         "settings_link_timeout_s": common.link_timeout_s,
         "settings_shared_nic": common.shared_nic,
         "settings_undo_after_s": UNDO_AFTER_S + LINK_WAITS * common.link_timeout_s,
     }
+
+
+def _compared_settings(inventory: Inventory, server: Server) -> dict[str, Any]:
+    """Return the settings that are compared and never written: the link's speed, unless the inventory sets it.
+
+    Links of an emulated rack are slower than its inventory states, and virtual ones report no speed.
+    """
+    if inventory.common.set_speed or inventory.all.vars.emulated:
+        return {}
+    return {"link": {server.nic: _speed(inventory, server)}}
 
 
 def switch_variables(inventory: Inventory, name: str) -> dict[str, Any]:
