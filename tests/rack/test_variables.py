@@ -61,7 +61,7 @@ def test_ofed_and_inbox_are_told_what_they_have(testbed_of_a_paper: tuple[str, P
 
 
 def test_speeds_of_an_emulated_racks_links_are_not_compared(inventory_file: Path) -> None:
-    emulated = "  vars:\n    emulated: {by: guests, scale: 10, dilation: 20}\n    line"
+    emulated = "  vars:\n    emulated: {by: guests, scale: 1000, dilation: 20}\n    line"
     inventory_file.write_text(inventory_file.read_text().replace("  vars:\n    line", emulated, 1))
     inventory = read_inventory(inventory_file)
     assert server_variables(inventory, inventory.servers["s0"])["settings_compared"] == {}
