@@ -16,6 +16,7 @@ from analysis.reports.scoreboard_page import table_of
 from analysis.reports.scoreboard_pictures import describe_picture, draw_overview, draw_row
 from analysis.reports.scoreboard_table import describe_outcome, describe_testbed, summarize
 from docgen.line_width import wrap
+from docgen.links import slugify
 from docgen.markdown import notice, plain, prose, table
 from roundabout.core.errors import RoundaboutError
 
@@ -77,12 +78,8 @@ def _below(path: str) -> str:
 
 def _picture(line: ScoreboardRow) -> str:
     """Return the path of a row's picture: a folder for each paper's tables and figures."""
-    slug = _slug(line.id)
+    slug = re.sub(r"[^a-z0-9]+", "-", line.id.lower()).strip("-")
     return f"{PICTURES}/{'-'.join(slug.split('-')[:2])}/{slug}.svg"
-
-
-def _slug(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def _matrix(lines: Sequence[ScoreboardRow]) -> str:
@@ -90,8 +87,11 @@ def _matrix(lines: Sequence[ScoreboardRow]) -> str:
     kinds = columns_of(lines)
 
     def cells(line: ScoreboardRow) -> list[str]:
-        heading = _slug(f"{line.id}: {line.what}".replace(",", "").replace(":", "").replace("'", ""))
-        return [f"[{line.id}](#{heading})", line.verdict, *(describe_testbed(line, kind) for kind in kinds)]
+        return [
+            f"[{line.id}](#{slugify(f'{line.id}: {line.what}')})",
+            line.verdict,
+            *(describe_testbed(line, kind) for kind in kinds),
+        ]
 
     return table(["row", "verdict", *(HEADINGS.get(kind, kind) for kind in kinds)], map(cells, lines))
 

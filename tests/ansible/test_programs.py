@@ -78,6 +78,7 @@ OUR_WORDS = {
         "replay-rdma",
         "runs",
         "scoreboard",
+        "reproduce",
         "show",
         "sink",
         "site",

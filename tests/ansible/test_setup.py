@@ -37,6 +37,7 @@ def test_help_names_every_target() -> None:
         "notebook",
         "archive",
         "scoreboard",
+        "results",
         "docs",
         "dashboards",
         "coverage",

@@ -18,6 +18,7 @@ import pytest
 from roundabout.checks.judge import run
 from roundabout.cli.main import COMMANDS, import_command, main
 from roundabout.cli.profile import measure
+from roundabout.cli.results import reproduce
 from roundabout.cli.runs import resume, run as run_command, watch
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.machine import machine_lease
@@ -102,6 +103,7 @@ def place(computed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
         sparse.truncate(1 << 30)
     for module, name in (
         (run_command, "execute"),
+        (reproduce, "execute"),
         (resume, "execute"),
         (measure, "run_document"),
         (run, "judge"),

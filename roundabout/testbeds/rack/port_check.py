@@ -65,7 +65,7 @@ def _listening(inventory: Inventory, servers: list[Server]) -> Iterator[list[lis
 
 
 @contextmanager
-def _listener(inventory: Inventory, server: Server) -> Iterator[subprocess.Popen[str]]:
+def _listener(inventory: Inventory, server: Server) -> Iterator["subprocess.Popen[str]"]:
     words = [*PROBE, "listen", address_of(server), *map(str, PORTS)]
     pipe = subprocess.PIPE
     with subprocess.Popen(
@@ -80,7 +80,7 @@ def _listener(inventory: Inventory, server: Server) -> Iterator[subprocess.Popen
             ssh.terminate()
 
 
-def _free_ports(listener: subprocess.Popen[str]) -> list[int]:
+def _free_ports(listener: "subprocess.Popen[str]") -> list[int]:
     """Return the ports at which a server listens. Other lines, such as a login banner, are ignored."""
     assert listener.stdout
     return next((found for line in listener.stdout if isinstance(found := _parse(line), list)), [])
