@@ -99,6 +99,7 @@ def test_one_server_off_one_journal_broken_one_switch_silent(rack: Rack) -> None
     assert rack.failures("verify").keys() == {FIRST, "tor0", "tor1"}  # tor1 was rolled back
 
 
+@pytest.mark.proof
 def test_all_servers_off(rack: Rack) -> None:
     assert rack.failures("site") == {}
     rack.turn_off(FIRST, SECOND)
@@ -126,6 +127,7 @@ def test_a_failure_on_the_first_server_leaves_the_others_as_they_are(rack: Rack)
     assert failures.keys() == {FIRST, SECOND}
 
 
+@pytest.mark.proof
 def test_a_drifted_server_is_listed_with_its_settings(rack: Rack) -> None:
     assert rack.failures("site") == {}
     (rack.roots[FIRST] / "sys/class/net/eth2/ecn/roce_rp/rpg_time_reset").write_text("300\n")

@@ -102,6 +102,7 @@ def test_intervals_of_a_run_with_looks_are_wider(file):
     assert (with_looks.looks, without.looks) == (4, 1)
 
 
+@pytest.mark.proof
 def test_an_interrupted_run_goes_on_with_its_looks(file, capsys):
     runner = Runner(FluidProvider(), Interrupted(at=8), undo)  # in the second look
     with pytest.raises(KeyboardInterrupt):
