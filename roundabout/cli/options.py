@@ -28,7 +28,18 @@ WhichExperiment = Annotated[
     typer.Argument(metavar="NAME|FILE", help="An experiment of the catalog, or a file.", autocompletion=_experiments),
 ]
 WhichRun = Annotated[str, typer.Argument(metavar="[RUN]", help="A run's folder or id, an experiment, or `last`.")]
-Runs = Annotated[Path, typer.Option("--runs", help="Folder of all runs.")]
+
+
+def utf8_path(path: Path) -> Path:
+    """Return an option's path. Raises BadParameter if it is no UTF-8, because JSON files of runs contain it."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise typer.BadParameter(f"{str(path)!a} is no UTF-8.") from error
+    return path
+
+
+Runs = Annotated[Path, typer.Option("--runs", callback=utf8_path, help="Folder of all runs.")]
 Results = Annotated[Path | None, typer.Option(help="Folder of publications. Default: the project's results.")]
 RunJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and everything else on stderr.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

@@ -185,6 +185,14 @@ def test_every_odd_value_ends_in_a_result_or_one_clear_error(place: Path) -> Non
     assert check(place, list(calls())) == []
 
 
+@pytest.mark.parametrize("words", [["run", "tiny.yaml", "--testbed=fluid"], ["reproduce"]])
+def test_a_folder_of_runs_whose_name_is_no_utf8_is_a_usage_error(place: Path, words: list[str]) -> None:
+    status, said = outcome([*words, "--runs", "\udcff"])
+    assert status == 2
+    assert "'\\udcff' is no UTF-8." in said
+    assert not (place / "\udcff").exists()
+
+
 @pytest.mark.parametrize("value", ["0", "nan", "inf", "1e308", "-1", "abc", "0.5"])
 @pytest.mark.parametrize("option", ["--dilation", "--scale"])
 def test_a_factor_that_a_lab_cannot_have_is_a_usage_error(place: Path, option: str, value: str) -> None:
