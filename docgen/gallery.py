@@ -11,7 +11,7 @@ from functools import cache
 from analysis import papers
 from analysis.render.page import svg_of
 from analysis.reports.publishing.publication import RESULTS
-from analysis.reports.scoreboard import HEADINGS, ScoreboardRow, columns_of, read_scoreboard
+from analysis.reports.scoreboard import ScoreboardRow, columns_of, heading_of, read_scoreboard
 from analysis.reports.scoreboard_page import table_of
 from analysis.reports.scoreboard_pictures import describe_picture, draw_overview, draw_row
 from analysis.reports.scoreboard_table import describe_outcome, describe_testbed, summarize
@@ -93,7 +93,7 @@ def _matrix(lines: Sequence[ScoreboardRow]) -> str:
             *(describe_testbed(line, kind) for kind in kinds),
         ]
 
-    return table(["row", "verdict", *(HEADINGS.get(kind, kind) for kind in kinds)], map(cells, lines))
+    return table(["row", "verdict", *(heading_of(kind) for kind in kinds)], map(cells, lines))
 
 
 def _section(line: ScoreboardRow) -> str:
@@ -116,7 +116,7 @@ def _figures(line: ScoreboardRow) -> Iterator[str]:
     yield '<details markdown="1">\n<summary>All figures</summary>\n\n'
     yield table(headings, [list(map(plain, cells)) for cells in rows])
     runs = [
-        f"[{each.experiment}, {HEADINGS.get(each.testbed, each.testbed)}]"
+        f"[{each.experiment}, {heading_of(each.testbed)}]"
         f"(../../results/{each.experiment}/{each.testbed}/publication.json)"
         for each in line.showings
         if each.measured and each.testbed

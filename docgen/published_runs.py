@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 
 from analysis.reports.publishing.publication import Facts, publications
-from analysis.reports.scoreboard import HEADINGS
+from analysis.reports.scoreboard import heading_of
 from docgen.line_width import wrap
 from docgen.markdown import notice, plain, prose, table
 from roundabout.spec.assembly.library import EXPERIMENTS
@@ -50,7 +50,7 @@ def format_page() -> str:
     paths = sorted((EXPERIMENTS / "catalog").glob("*/*.yaml"))
     for folder, files in groupby(paths, key=lambda path: path.parent.name):
         rows = [_row(path, abouts[path.stem], found) for path in files]
-        headings = ["experiment", *(HEADINGS.get(each, each) for each in TESTBEDS), "about"]
+        headings = ["experiment", *(heading_of(each) for each in TESTBEDS), "about"]
         parts += [f"## {TITLES[folder]}\n\n", table(headings, rows)]
     return wrap("".join(parts).rstrip("\n") + "\n")
 

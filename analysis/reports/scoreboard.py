@@ -260,6 +260,16 @@ def columns_of(lines: Sequence[ScoreboardRow]) -> list[str]:
     return list(dict.fromkeys((*TESTBEDS, *(kind for line in lines for kind in line.testbeds))))
 
 
+def heading_of(kind: str) -> str:
+    """Return the heading of a testbed's column."""
+    return HEADINGS.get(kind, kind)
+
+
+def count_passes(verdicts: Sequence[Verdict]) -> str:
+    """Return how many of the verdicts pass, such as `3 of 5`."""
+    return f"{sum(each.verdict == 'pass' for each in verdicts)} of {len(verdicts)}"
+
+
 def format_age(seconds: float) -> str:
     """Return an age as text in whole days, hours or minutes; `now` below a minute."""
     for unit, length_s in (("day", 86_400), ("hour", 3600), ("minute", 60)):

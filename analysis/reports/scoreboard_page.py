@@ -11,7 +11,7 @@ from analysis.render.page import Html, fill_template, render_document, render_pa
 from analysis.render.screen import MARKS
 from analysis.render.tables import TONES
 from analysis.reports.expectation_comparison import LineFigure, expectation_lines
-from analysis.reports.scoreboard import HEADINGS, ScoreboardRow, columns_of
+from analysis.reports.scoreboard import ScoreboardRow, columns_of, heading_of
 from analysis.reports.scoreboard_pictures import WIDTH_IN, describe_picture, draw_overview, draw_row
 from analysis.reports.scoreboard_table import describe_outcome, describe_sources, describe_testbed, summarize
 from roundabout.core.verdict_words import NOT_MEASURED
@@ -32,7 +32,7 @@ def render_scoreboard(lines: Sequence[ScoreboardRow]) -> str:
         "scoreboard",
         lead=summarize(lines),
         overview=_image(draw_overview(lines), "All rows: the measured figure over the paper's"),
-        kinds=[HEADINGS.get(kind, kind) for kind in kinds],
+        kinds=[heading_of(kind) for kind in kinds],
         rows=[_row(line, kinds) for line in lines],
     )
     return render_document("Scoreboard", content)
@@ -46,7 +46,7 @@ def table_of(line: ScoreboardRow) -> tuple[list[str], list[list[str]]]:
         + [_cell(each.figures.get(kind)) for kind in kinds]
         for each in expectation_lines(line.compared)
     ]
-    return ["", "paper", "basis", *(HEADINGS.get(kind, kind) for kind in kinds)], rows
+    return ["", "paper", "basis", *(heading_of(kind) for kind in kinds)], rows
 
 
 def _row(line: ScoreboardRow, kinds: Sequence[str]) -> dict[str, Any]:

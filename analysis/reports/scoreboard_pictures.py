@@ -19,7 +19,7 @@ from analysis.expectations.verdicts import Verdict
 from analysis.render.style import FAINT, INK, RC, SOFT, TONE_COLOURS
 from analysis.render.tables import TONES
 from analysis.reports.expectation_comparison import ExpectationLine
-from analysis.reports.scoreboard import ScoreboardRow
+from analysis.reports.scoreboard import ScoreboardRow, count_passes
 from roundabout.core.verdict_words import Word
 
 MARKERS = {"packets": "o", "lab": "s", "fluid": "D", "rack": "^"}
@@ -55,7 +55,7 @@ def draw_overview(lines: Sequence[ScoreboardRow]) -> Figure:
 
 def draw_row(line: ScoreboardRow) -> Figure | None:
     """Draw a row's deciding figures, or what the paper prints if nothing is measured. None without any number."""
-    shown = [found for each in line.decisive_lines for found in _ratio_lines(each) if found.measured is not None]
+    shown = _measured_lines(line)
     curves = [each for each in line.decisive if any(part.x is not None for part in each.parts)]
     if shown:
         return _draw(shown[:MAX_SHOWN])
@@ -68,14 +68,17 @@ def describe_picture(line: ScoreboardRow) -> str:
 
 
 def _overview_line(line: ScoreboardRow) -> RatioLine:
-    label = textwrap.shorten(f"{line.id}: {line.what}", LETTERS, placeholder=" …")
-    known = [found for each in line.decisive_lines for found in _ratio_lines(each) if found.measured is not None]
-    inside = sum(each.verdict == "pass" for each in line.decisive)
-    count = f"{inside} of {len(line.decisive)}" if line.decisive else "no run yet"
+    label, known = f"{line.id}: {line.what}", _measured_lines(line)
+    count = count_passes(line.decisive) if line.decisive else "no run yet"
     if not known:
         return RatioLine(label, count, line.verdict, "")
     worst = max(known, key=_deviation)
     return RatioLine(label, count, line.verdict, worst.testbed, worst.measured, worst.interval, worst.allowed)
+
+
+def _measured_lines(line: ScoreboardRow) -> list[RatioLine]:
+    """Return a row's deciding figures that have a place on the axis."""
+    return [found for each in line.decisive_lines for found in _ratio_lines(each) if found.measured is not None]
 
 
 def _deviation(line: RatioLine) -> float:

@@ -13,12 +13,13 @@ from analysis.render.screen import MARKS
 from analysis.render.tables import TONES
 from analysis.reports.expectation_comparison import ExpectationLine, LineFigure, expectation_lines
 from analysis.reports.scoreboard import (
-    HEADINGS,
     ScoreboardRow,
     ShowingExperiment,
     columns_of,
+    count_passes,
     count_words,
     format_age,
+    heading_of,
 )
 from roundabout.core.verdict_words import NOT_MEASURED, Word
 
@@ -44,7 +45,7 @@ class ScoreboardTable:
         width = WIDE if options.max_width >= BROAD else NARROW
         yield Text("What the papers show, and what is shown here", "bold")
         head = _grid(kinds, width)
-        head.add_row("", *(Text(HEADINGS.get(kind, kind), "bold") for kind in ("paper", *kinds)))
+        head.add_row("", *(Text(heading_of(kind), "bold") for kind in ("paper", *kinds)))
         yield head
         for line in self.lines:
             yield Text("─" * options.max_width, "dim")
@@ -92,7 +93,7 @@ def describe_testbed(line: ScoreboardRow, kind: str) -> str:
     if not own:
         return NOT_SHOWN if kind in line.not_shown else ""
     mark, _ = MARKS[TONES[line.testbeds[kind]]]
-    return f"{mark} {sum(each.verdict == 'pass' for each in own)} of {len(own)}"
+    return f"{mark} {count_passes(own)}"
 
 
 def describe_outcome(line: ScoreboardRow) -> str:
@@ -100,9 +101,9 @@ def describe_outcome(line: ScoreboardRow) -> str:
     if line.missing:
         reasons = list(dict.fromkeys(line.not_shown.values()))
         return "; ".join([line.missing, *reasons]) + "."
-    inside = sum(each.verdict == "pass" for each in line.decisive)
-    places = " and ".join(dict.fromkeys(HEADINGS.get(kind, kind) for each in line.deciding if (kind := each.testbed)))
-    sentences = [f"{inside} of {len(line.decisive)} on {places} ({', '.join(line.bases) or 'claims in words'})."]
+    places = " and ".join(dict.fromkeys(heading_of(each.testbed) for each in line.deciding if each.testbed))
+    basis = ", ".join(line.bases) or "claims in words"
+    sentences = [f"{count_passes(line.decisive)} on {places} ({basis})."]
     if line.lacks_intervals:
         sentences.append("The others have too few repetitions for an interval.")
     if line.cause and line.verdict != "pass":

@@ -11,7 +11,7 @@ from analysis.render.page import svg_of
 from analysis.render.style import FAINT, INK, JOBS, SOFT, TONE_COLOURS, add_note, new_figure
 from analysis.render.tables import TONES
 from analysis.reports.publishing.publication import RESULTS, Publication
-from analysis.reports.scoreboard import HEADINGS, TESTBEDS
+from analysis.reports.scoreboard import TESTBEDS, heading_of
 
 EXPERIMENT, ROW = "unfair-vgg19", "A Fig 1b, 1c, 1d"
 BAR = 0.36
@@ -21,7 +21,7 @@ BAR = 0.36
 def draw() -> str:
     """Return the picture as SVG: bandwidth in the first iteration, and the speed-up of the median iteration."""
     shown = [kind for kind in TESTBEDS if not row_of(ROW).why_not_shown(EXPERIMENT, kind)]
-    found = {HEADINGS.get(kind, kind): Publication(RESULTS / EXPERIMENT / kind) for kind in shown}
+    found = {heading_of(kind): Publication(RESULTS / EXPERIMENT / kind) for kind in shown}
     verdicts = {name: each.verdicts for name, each in found.items() if each.folder.is_dir()}
     figure, axes = new_figure(1, 3, 2.7, width_ratios=(1, 1, 1.15))
     for panel, variant, entry in zip(axes, ("fair", "unfair"), ("hotnets/fig-1b", "hotnets/fig-1c"), strict=False):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The looks at a growing run, as its manifest records them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -18,7 +19,7 @@ class LookSchedule:
     spent_s: float = 0.0
 
     @classmethod
-    def of(cls, manifest: dict[str, Any]) -> Self | None:
+    def of(cls, manifest: Mapping[str, Any]) -> Self | None:
         """Return the schedule in a run's manifest; None for a run with one look."""
         found = manifest.get("looks")
         return cls(**{**found, "repetitions": tuple(found["repetitions"])}) if found else None

@@ -34,6 +34,7 @@ from roundabout.core import file_lock
 from roundabout.store import contents, files, schemas, unit_conversion
 from roundabout.store.contents import RAW, RECORD
 from roundabout.store.files import StoreError
+from roundabout.store.look_schedule import LookSchedule
 from roundabout.store.manifest import NAME as MANIFEST, read_manifest
 from roundabout.store.trial_states import DISTURBED, State, counted_trials, state_of_record
 
@@ -208,7 +209,8 @@ class Run:
     @property
     def planned_looks(self) -> int:
         """Return the number of looks at the growing run that were planned before its first trial."""
-        return len(self.manifest.get("looks", {}).get("repetitions", [0]))
+        schedule = LookSchedule.of(self.manifest)
+        return len(schedule.repetitions) if schedule else 1
 
     def recorded(self, field: str) -> Any:
         """Return a field of the manifest. Raises StoreError if the manifest lacks it, as that of an older run may."""

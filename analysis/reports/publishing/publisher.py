@@ -143,7 +143,7 @@ def command_of(manifest: Mapping[str, Any]) -> str:
     words = ["roundabout", "run", experiment["name"]]
     words += [f"--{manifest['length']}"] if manifest.get("length") else []
     words += [] if testbed["kind"] == "rack" else ["--testbed", testbed["kind"]]
-    looks = LookSchedule.of(dict(manifest))
+    looks = LookSchedule.of(manifest)
     repetitions = looks.repetitions[0] if looks else experiment.get("set", {}).get("repetitions")
     words += [] if repetitions is None else ["--repetitions", str(repetitions)]
     words += ["--until-decided", f"{looks.budget_s / 60:g}"] if looks else []
