@@ -34,7 +34,7 @@ def screen(verdicts: Sequence[Verdict]) -> list[Table]:
         why = _why_not(figures)
         rows = [(Cell(describe(each)), _expected(each), _measured(each), _verdict(each)) for each in figures]
         title = "Against own bounds" if all(map(_is_own_bound, figures)) else "Against the paper"
-        reasons = Counter(filter(None, map(_why_inconclusive, figures)))
+        reasons = Counter(each.undecided for each in figures if each.undecided)
         caption = "; ".join(f"{count} inconclusive: {reason}" for reason, count in reasons.items())
         tables.append(Table(columns, one_section([] if why else rows), title, caption, f"Expectations: {why}."))
     if claims:
@@ -63,7 +63,7 @@ def cards(verdicts: Sequence[Verdict]) -> Html:
             "whose": "ours:" if _is_own_bound(each) else "paper",
             "tone": TONES[each.verdict].value,
             "word": each.verdict,
-            "why": _why_inconclusive(each),
+            "why": each.undecided,
             "about": describe(each),
             "basis": _basis(each),
             "value": _value(each),
@@ -139,16 +139,6 @@ def _why_not(verdicts: Sequence[Verdict]) -> str:
     """Return the reason why none of these is judged; empty if one is, or if there is no reason."""
     reasons = set() if _known(verdicts) else {each.found for each in verdicts}
     return reasons.pop() if len(reasons) == 1 else ""
-
-
-def _why_inconclusive(verdict: Verdict) -> str:
-    """Return the reason of an inconclusive verdict; empty for other verdicts, and if it rests on disturbed trials."""
-    parts = [each for each in verdict.parts if each.verdict == "inconclusive"]
-    if verdict.undecided or verdict.verdict != "inconclusive" or verdict.disturbed or not parts:
-        return verdict.undecided
-    if any(each.ci95 is None for each in parts):
-        return "no 95 % interval, which takes four repetitions"
-    return "the 95 % interval is neither all within nor all outside what is expected"
 
 
 def _is_own_bound(verdict: Verdict) -> bool:

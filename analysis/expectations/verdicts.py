@@ -55,7 +55,7 @@ class Verdict:
 
     With several cases, `measured` is the case that deviates most, and `parts` holds all cases. `expected` and `found`
     are texts for people. `rows` are the scoreboard's rows that the verdict belongs to, and `disturbed` the cells with
-    only disturbed trials on which it rests. `undecided` says if more repetitions would decide an inconclusive verdict.
+    only disturbed trials on which it rests. `undecided` is the reason of an inconclusive verdict (`repetition_needs`).
     """
 
     kind: str
@@ -83,6 +83,12 @@ class Verdict:
     disturbed: tuple[str, ...] = ()
     undecided: str = ""
 
+    @property
+    def lacks_intervals(self) -> bool:
+        """Return True if the verdict is inconclusive only because figures have no interval: repetitions are too few."""
+        open_ = [part for part in self.parts if part.verdict == "inconclusive"]
+        return self.verdict == "inconclusive" and all(part.ci95 is None for part in open_)
+
     def record(self) -> dict[str, Any]:
         """Return the verdict as summary.json has it."""
         return asdict(self)
@@ -93,18 +99,15 @@ def judge(reading: CachedReading, study: str) -> tuple[Verdict, ...]:
 
     Nothing is judged if `--set` altered the experiment, and no result that depends on what the testbed does not model.
     """
-    experiment = reading.experiment
-    set_ = ", ".join(f"{path}={json.dumps(value)}" for path, value in experiment.altered_fields.items())
-    altered = f"not judged: changed by --set {set_}" if set_ else ""
-    return tuple(
-        judge_expectation(
-            reading,
-            each.expectation,
-            each.shows,
-            altered or why_not_shown(experiment.name, reading.testbed, _rows_of(each)),
-        )
-        for each in expectations(experiment, study)
-    )
+    return tuple(judge_expectation(reading, each) for each in expectations(reading.experiment, study))
+
+
+def _why_not_judged(reading: CachedReading, rows: Collection[str]) -> str:
+    """Return the reason why nothing is measured of an expectation about these rows; empty if it is judged."""
+    changes = ", ".join(f"{path}={json.dumps(value)}" for path, value in reading.experiment.altered_fields.items())
+    if changes:
+        return f"not judged: changed by --set {changes}"
+    return why_not_shown(reading.experiment.name, reading.testbed, rows)
 
 
 def why_not_shown(experiment: str, testbed: str, rows: Collection[str]) -> str:
@@ -113,31 +116,17 @@ def why_not_shown(experiment: str, testbed: str, rows: Collection[str]) -> str:
     return f"not shown: {reasons[0]}" if reasons and all(reasons) else ""
 
 
-def _rows_of(claim: papers.Claim) -> tuple[str, ...]:
-    """Return the rows of an expectation or claim; none for an expectation that cannot be resolved."""
-    try:
-        return (*resolve(claim.expectation).rows, *claim.rows)
-    except RoundaboutError:
-        return ()
-
-
 def expectations(experiment: Experiment, study: str) -> list[papers.Claim]:
     """Return the expectations of an experiment, and the papers' claims about every run of its kind of `study`."""
-    return [*(papers.Claim(each, {}) for each in _complete(experiment)), *papers.claims(study)]
+    return [*(papers.Claim(each) for each in _complete(experiment)), *papers.claims(study)]
 
 
-def judge_expectation(
-    reading: CachedReading,
-    expectation: Expectation,
-    shows: Callable[[Collection[str]], tuple[str, ...]] | None = None,
-    unjudged: str = "",
-) -> Verdict:
-    """Return the verdict on one expectation of a run; with the reason `unjudged` nothing is measured.
-
-    `shows` returns further rows of the scoreboard for the measured kinds of cross traffic.
-    """
+def judge_expectation(reading: CachedReading, claim: papers.Claim) -> Verdict:
+    """Return the verdict on the expectation of a claim, for the claim's rows with the measured cross traffic."""
+    expectation = claim.expectation
     try:
         quantity, expected = find_quantity(expectation.what), resolve(expectation)
+        unjudged = _why_not_judged(reading, (*expected.rows, *claim.rows))
         cases = [] if unjudged else _measure(reading, expectation, quantity)
         expected = replace(expected, by=expected.by or quantity.by)
         parts = tuple(_PARTS[expectation.kind](expected, cases))
@@ -150,7 +139,6 @@ def judge_expectation(
         parts = tuple(replace(each, verdict=_at_most_inconclusive(each.verdict)) for each in parts)
         found += f"; inconclusive because disturbed: {list_cells(disturbed)}"
     kinds = {each.properties.get("traffic", "") for each in cases}
-    rows = shows(kinds) if shows else ()
     word = combine([each.verdict for each in parts])
     worst = _finite(_worst_part(parts)) if parts and expectation.kind in ("value", "bound") else None
     return Verdict(
@@ -174,7 +162,7 @@ def judge_expectation(
         claim=expectation.claim,
         expected=describe_expected(expectation, expected, [part.name for part in parts if part.measured is not None]),
         found=found,
-        rows=tuple(dict.fromkeys([*expected.rows, *rows])),
+        rows=tuple(dict.fromkeys([*expected.rows, *claim.shows(kinds)])),
         parts=tuple(map(_finite, parts)),
         disturbed=disturbed,
     )

@@ -89,7 +89,7 @@ class Claim:
     """
 
     expectation: Expectation
-    rows: Mapping[str, str | None]
+    rows: Mapping[str, str | None] = field(default_factory=dict)
 
     def shows(self, kinds: Collection[str]) -> tuple[str, ...]:
         """Return the ids of the claim's rows for runs with these kinds of cross traffic."""

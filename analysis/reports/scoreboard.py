@@ -119,10 +119,9 @@ class ScoreboardRow:
 
     @property
     def lacks_intervals(self) -> bool:
-        """Return True if the row is inconclusive only because figures have no interval: repetitions are too few."""
+        """Return True if the row is inconclusive only because figures have no interval."""
         open_ = [each for each in self.decisive if each.verdict == "inconclusive"]
-        parts = [part for each in open_ for part in each.parts if part.verdict == "inconclusive"]
-        return self.verdict == "inconclusive" and all(part.ci95 is None for part in parts)
+        return self.verdict == "inconclusive" and all(each.lacks_intervals for each in open_)
 
     @property
     def testbeds(self) -> dict[str, Word]:

@@ -12,9 +12,11 @@ from hypothesis import given, strategies as st
 
 from analysis.expectations.expectation_check import complain
 from analysis.expectations.expectations import Limits
+from analysis.expectations.repetition_needs import with_needs
 from analysis.expectations.results import iteration_statistics
 from analysis.expectations.verdict_tables import cards, screen, summarize
 from analysis.expectations.verdicts import combine, judge_bounds, judge_expectation, why_not_shown
+from analysis.papers import Claim
 from analysis.quantities import (
     CachedReading,
     Case,
@@ -50,6 +52,11 @@ expect:
 """
 
 
+def made_up_reading(*, is_exact=False):
+    experiment = SimpleNamespace(name="toy", altered_fields={})
+    return SimpleNamespace(is_exact=is_exact, disturbed={}, testbed="lab", experiment=experiment)
+
+
 @pytest.fixture
 def toy(monkeypatch):
     """Registers a quantity `toy` that answers with what it is given, and judges an expectation of it."""
@@ -60,7 +67,7 @@ def toy(monkeypatch):
             "toy", "a toy", measure=lambda _asked: answer, needs=(), signed=False, jobs=(), note=None, **facts
         )
         monkeypatch.setitem(all_quantities(), "toy", own)
-        return judge_expectation(SimpleNamespace(is_exact=is_exact, disturbed={}), expectation)
+        return judge_expectation(made_up_reading(is_exact=is_exact), Claim(expectation))
 
     return judged
 
@@ -123,13 +130,13 @@ def test_a_bound_that_no_paper_prints_is_called_ours(toy, source, whose):
 @pytest.mark.parametrize(
     ("ci95", "why"),
     [
-        (None, "no 95 % interval, which takes four repetitions"),
-        ((0.4, 1.2), "the 95 % interval is neither all within nor all outside what is expected"),
+        (None, "too few repetitions: a 95 % interval takes 4"),
+        ((0.4, 1.2), "too few repetitions: about 5 would decide"),
         ((0.6, 1.2), ""),
     ],
 )
 def test_an_inconclusive_verdict_has_its_reason(toy, ci95, why):
-    found = toy(expected(Bound, at_least=0.5), [Case("j1", 1.0, ci95)])
+    (found,) = with_needs([toy(expected(Bound, at_least=0.5), [Case("j1", 1.0, ci95)])], repetitions=3)
     (table,) = screen([found, found])
     assert table.caption == (f"2 inconclusive: {why}" if why else "")
     assert (f"</span> ({why})" in cards([found])) is bool(why)
@@ -153,20 +160,20 @@ def test_an_infinite_value_fails_a_bound_and_is_null_in_json(toy, least, word):
 
 
 @pytest.mark.parametrize(
-    ("of", "told", "word"),
+    ("of", "text", "word"),
     [("fair", "never", "fail"), ("unfair", "6.0", "pass"), (None, "fair never, unfair 6.0", "fail")],
 )
-def test_jobs_that_never_interleave_are_told_so(run, of, told, word):
+def test_jobs_that_never_interleave_are_reported(run, of, text, word):
     bound = Bound(what="iteration from which jobs stay interleaved", of=of, at_most=6, basis="predicted")
-    found = judge_expectation(CachedReading(run), bound)
-    assert (found.found, found.verdict) == (told, word)
+    found = judge_expectation(CachedReading(run), Claim(bound))
+    assert (found.found, found.verdict) == (text, word)
 
 
 def test_some_repetitions_that_never_interleave_are_counted(run, monkeypatch):
     firsts = iter([2, 3, None, 3, 3])
     monkeypatch.setattr(interleaving, "first_lasting", lambda _overlap: next(firsts))
     bound = Bound(what="iteration from which jobs stay interleaved", of="fair", at_most=4, basis="predicted")
-    found = judge_expectation(CachedReading(run), bound)
+    found = judge_expectation(CachedReading(run), Claim(bound))
     assert (found.found, found.verdict) == ("never in 1 of 5 repetitions", "inconclusive")
 
 
@@ -237,9 +244,8 @@ def test_only_restricts_an_expectation_to_some_cases(toy):
 
 
 def test_an_unknown_quantity_is_not_measured_and_says_so():
-    found = judge_expectation(
-        SimpleNamespace(is_exact=False, disturbed={}), Value(what="luck", paper=1, tolerance=1, basis="predicted")
-    )
+    luck = Value(what="luck", paper=1, tolerance=1, basis="predicted")
+    found = judge_expectation(made_up_reading(), Claim(luck))
     assert found.verdict == "not measured"
     assert "found no quantity 'luck'" in found.found
 

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from analysis.expectations.results import Summary
 from analysis.expectations.verdicts import judge_expectation
+from analysis.papers import Claim
 from analysis.quantities import CachedReading
 from analysis.reading.cells import cells_of
 from analysis.reading.disturbance import widen
@@ -124,7 +125,7 @@ def test_verdicts_on_quiet_variants_stay(disturbed):
 
     def verdict(variant):
         bound = Bound(what="median iteration time", of=variant, at_least=1, basis="predicted")
-        found = judge_expectation(reading, bound)
+        found = judge_expectation(reading, Claim(bound))
         return found.verdict, found.disturbed
 
     assert verdict("unfair") == ("pass", ())
