@@ -80,6 +80,10 @@ class Row:
         effect = self.shown_by.get(experiment, next(iter(self.shown_by.values())))
         return NOT_MODELLED.get(testbed, {}).get(effect, "")
 
+    def testbeds_for(self, experiment: str) -> list[str]:
+        """Return the testbeds without hardware that can show the row by an experiment; the first decides."""
+        return [each for each in DECIDING if each != "rack" and not self.why_not_shown(experiment, each)]
+
 
 @dataclass(frozen=True)
 class Claim:

@@ -162,14 +162,18 @@ class ScoreboardRow:
 
     @property
     def missing(self) -> str:
-        """Return the reason why nothing was measured; empty if something was."""
+        """Return the reason why nothing was measured, with the command of a run that would; empty if something was."""
         if self.measured:
             return ""
-        ran = ", ".join(dict.fromkeys(showing.experiment for showing in self.showings if showing.run))
-        waiting = ", ".join(showing.experiment for showing in self.showings if not showing.run)
-        return "; ".join(
-            [*([f"to be run: {waiting}"] if waiting else []), *([f"not measured by {ran}"] if ran else [])]
-        )
+        capable = [showing for showing in self.showings if showing.run and not showing.not_shown]
+        ran = dict.fromkeys(showing.experiment for showing in capable)
+        waiting = dict.fromkeys(showing.experiment for showing in self.showings if showing.experiment not in ran)
+        return "; ".join([*map(self._describe_lack, waiting), *(f"not measured by {name}" for name in ran)])
+
+    def _describe_lack(self, experiment: str) -> str:
+        first, *others = papers.row_of(self.id).testbeds_for(experiment)
+        kinds = " or ".join((first, *others))
+        return f"no run of {experiment} on {kinds} is published yet (roundabout run {experiment} --testbed {first})"
 
     def record(self) -> dict[str, Any]:
         """Return the row as JSON-compatible values."""

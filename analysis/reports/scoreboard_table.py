@@ -100,7 +100,7 @@ def describe_outcome(line: ScoreboardRow) -> str:
     """Return sentences on which figures decide a row, and why it does not pass."""
     if line.missing:
         reasons = list(dict.fromkeys(line.not_shown.values()))
-        return "; ".join([line.missing, *reasons]) + "."
+        return "; ".join([*reasons, line.missing]) + "."
     places = " and ".join(dict.fromkeys(heading_of(each.testbed) for each in line.deciding if each.testbed))
     basis = ", ".join(line.bases) or "claims in words"
     sentences = [f"{count_passes(line.decisive)} on {places} ({basis})."]

@@ -49,8 +49,14 @@ def test_without_a_run_every_row_says_so(tmp_path):
     lines = read_scoreboard(tmp_path, pytest.fail)
     assert len(lines) == 37
     assert all(each.verdict == "not measured" and each.missing for each in lines)
-    assert line(lines, "B Fig 4.1").missing == "to be run: traffic-patterns"
-    assert line(lines, "C Fig 3-10, 3-11, Table 3.11").missing == "to be run: iteration-flows"
+    first, last = line(lines, "B Fig 4.1"), line(lines, "C Fig 3-10, 3-11, Table 3.11")
+    assert first.missing == (
+        "no run of traffic-patterns on fluid or packets or lab is published yet "
+        "(roundabout run traffic-patterns --testbed fluid)"
+    )
+    assert last.missing == (
+        "no run of iteration-flows on lab is published yet (roundabout run iteration-flows --testbed lab)"
+    )
     assert "cross-traffic-all" in line(lines, "C Fig 3-10, 3-11, Table 3.11").others
     assert "0 pass, 0 fail" in summarize(lines)
     assert "37 are not measured" in summarize(lines)
@@ -87,7 +93,7 @@ def test_the_scoreboard_has_a_json_form(lines):
     record = json.loads(json.dumps(scoreboard_record(lines), allow_nan=False))
     assert (len(record["rows"]), record["of"], record["measured"]) == (37, 37, 2)
     assert record["rows"][0]["verdict"] in ("pass", "fail")
-    assert record["rows"][6]["missing"] == "to be run: traffic-patterns"
+    assert record["rows"][6]["missing"].startswith("no run of traffic-patterns on ")
 
 
 def test_the_page_has_every_row_with_a_picture_where_there_are_figures(lines):
@@ -165,6 +171,17 @@ def test_a_testbed_that_cannot_show_a_row_neither_passes_nor_fails(run, results,
     assert describe_testbed(first, "rack") == ""
 
 
+def test_a_row_names_the_testbeds_without_a_run_if_the_run_cannot_show_it(results, tmp_path):
+    published(results, tmp_path, "20261122T093012Z-7f3a", "fluid")
+    lines = read_scoreboard(
+        tmp_path, pytest.fail, root=tmp_path / "no catalog", now=NOW, results=results_folder(tmp_path)
+    )
+    assert describe_outcome(line(lines, "A Fig 1b, 1c, 1d")) == (
+        "the flow level has no transports, timers or queues; no run of unfair-vgg19 on packets or lab is published yet "
+        "(roundabout run unfair-vgg19 --testbed packets)."
+    )
+
+
 def test_each_row_is_shown_by_experiments_of_the_catalog_that_have_its_figures():
     shown = scoreboard.rows_by_experiment(EXPERIMENTS)
     wrong = [(row.id, name) for _, row in papers.rows() for name in row.shown_by if row.id not in shown.get(name, ())]
@@ -172,7 +189,7 @@ def test_each_row_is_shown_by_experiments_of_the_catalog_that_have_its_figures()
 
 
 @pytest.mark.parametrize(("repetitions", "lacks"), [(1, True), (4, False)])
-def test_too_few_repetitions_are_told_from_wide_intervals(make_run, repetitions, lacks, tmp_path):
+def test_too_few_repetitions_are_distinguished_from_wide_intervals(make_run, repetitions, lacks, tmp_path):
     run = make_run(repetitions=repetitions)
     first = line(read_scoreboard(run.path.parents[1], pytest.fail, root=tmp_path / "no catalog"), "A Fig 1b, 1c, 1d")
     assert first.lacks_intervals == lacks
