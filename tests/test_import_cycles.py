@@ -2,20 +2,15 @@
 """No module imports itself by way of others."""
 
 import ast
-import subprocess
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 from roundabout.core.paths import ROOT
+from tests.tracked_files import project_files
 
 pytestmark = pytest.mark.unit
-
-
-def project_files() -> list[str]:
-    listed = subprocess.run(["git", "-C", ROOT, "ls-files"], check=True, capture_output=True, text=True).stdout
-    return [path for path in listed.splitlines() if (ROOT / path).is_file()]
 
 
 def imports(path: Path, modules: set[str]) -> set[str]:

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from roundabout.core.paths import ROOT
-from tests.test_import_cycles import project_files
+from tests.tracked_files import project_files
 
 pytestmark = pytest.mark.unit
 

@@ -15,8 +15,7 @@ from analysis.advice.errors import AdviceError
 from roundabout.cli.main import main
 from roundabout.core.errors import UsageError
 from roundabout.models.cassini import Candidate
-from tests.analysis.advice import test_advice
-from tests.analysis.advice.test_advice_inputs import (
+from tests.analysis.advice.advice_inputs import (
     BEGIN_BYTES,
     BEGIN_S,
     HOSTS,
@@ -29,6 +28,7 @@ from tests.analysis.advice.test_advice_inputs import (
     series,
     slurm,
 )
+from tests.analysis.advice.long_tables import exactly
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("few_resamplings")]
 
@@ -196,7 +196,7 @@ def judged(monkeypatch):
         return JobGroup(names, Verdict.SHIFT if names == ("a", "b") else Verdict.SHARE, "")
 
     monkeypatch.setattr(advice, "advise_group", judge)
-    job = test_advice.exactly((190, 0), (10, 5))
+    job = exactly((190, 0), (10, 5))
     return [replace(job, job=name) for name in "abcd"]
 
 

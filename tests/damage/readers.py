@@ -23,9 +23,9 @@ from roundabout.spec import EXPERIMENTS, SpecError, load_experiment
 from roundabout.spec.trace_readers import lingjun
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.variables import playbook_variables
-from tests.analysis.advice.test_advice_inputs import GBPS, HOSTS, JOBS, csv, rows, series, slurm
+from tests.analysis.advice.advice_inputs import GBPS, HOSTS, JOBS, csv, rows, series, slurm
 from tests.rack.conftest import examples
-from tests.spec.cluster_traces.test_recorded_traces import JOB, NEVER, RUNNING, TOPOLOGY
+from tests.spec.cluster_traces.recorded_jobs import JOB, NEVER, RUNNING, TOPOLOGY
 from tests.spec.cluster_traces.trace_files import TABLES, read_file
 from tests.spec.conftest import RICH
 

@@ -23,7 +23,7 @@ from tests.analysis.sweeps.sweep_runs import experiment, sweep_run
 from tests.analysis.synthetic_runs import as_older
 from tests.analysis.unfair_runs import synthetic_run
 from tests.damage.run_damages import DAMAGES, LOSSES, missing, moved, truncated
-from tests.damage.test_runs import READERS, read
+from tests.damage.run_readers import READERS, read
 
 pytestmark = pytest.mark.unit
 

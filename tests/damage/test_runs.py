@@ -3,27 +3,22 @@
 
 import contextlib
 import hashlib
-import io
 import itertools
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from analysis import notebooks
-from analysis.reports import scoreboard
-from roundabout import api
 from roundabout.cli.main import main
 from roundabout.cli.runs import resume, watch
-from roundabout.core.errors import RoundaboutError
-from roundabout.dashboards.run import run_series
 from roundabout.spec import Experiment
-from roundabout.store import Run, schemas
+from roundabout.store import Run
 from tests.analysis.computed_run import compute
 from tests.damage.run_damages import DAMAGES, missing, other_table, pipe, truncated
+from tests.damage.run_readers import READERS, read
 
 pytestmark = pytest.mark.unit
 
@@ -49,47 +44,6 @@ def files_of(run: Run) -> list[str]:
     return [str(path.relative_to(run.path)) for path in {path.name: path for path in files}.values()]
 
 
-def read_scoreboard(run: Run) -> int:
-    errors: list[RoundaboutError] = []
-    list(scoreboard.newest_runs(run.path.parents[1], errors.append))
-    return len(errors)
-
-
-def read_tables(run: Run) -> int:
-    opened = api.open_run(run.path)
-    for name in schemas.TABLES:
-        opened.table(name)
-    return len(opened.trials())
-
-
-def command(*words: str) -> Callable[[Run], Any]:
-    def read(run: Run) -> int:
-        return main([word.format(run=run.path, runs=run.path.parents[1], out=run.path.parents[2]) for word in words])
-
-    return read
-
-
-READERS: dict[str, Callable[[Run], Any]] = {
-    "report": command("report", "--json", "{run}"),
-    "runs": command("runs", "--runs", "{runs}"),
-    "status": command("status", "{run}"),
-    "status by name": command("status", "tiny", "--json", "--runs", "{runs}"),
-    "compare": command("compare", "{run}", "{run}"),
-    "export tables": command("export", "--csv", "{out}/csv", "{run}"),
-    "export a trace": command("export", "--trace", "first", "--to", "{out}/trace.json", "{run}"),
-    "watch": command("watch", "{run}"),
-    "resume": command("resume", "{run}"),
-    "rm": command("rm", "--yes", "{run}"),
-    "advise": command("advise", "{run}"),
-    "profile": command("profile", "measure", "j1", "--from", "{run}"),
-    "decode": command("decode", "{run}"),
-    "scoreboard": read_scoreboard,
-    "dashboards": lambda run: list(run_series(run.path.parents[1])),
-    "notebook": lambda run: notebooks.write_notebooks(Run.open(run.path)),
-    "tables": read_tables,
-}
-
-
 @pytest.fixture(autouse=True)
 def nothing_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch.os, "nice", lambda _: None)
@@ -102,18 +56,6 @@ class NothingMissing:
 
     def resume(self, run: Run, _experiment: Experiment) -> Run:
         return run
-
-
-def read(reader: Callable[[Run], Any], run: Run) -> tuple[Any, str]:
-    """Return what a reader returns, and what it says on both streams."""
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        try:
-            status = reader(run)
-        except RoundaboutError as error:
-            status = error.exit_code
-            print(f"error: {error.message}", file=said)
-    return status, said.getvalue()
 
 
 def content(run: Run) -> dict[str, str]:

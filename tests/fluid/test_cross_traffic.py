@@ -17,8 +17,8 @@ from roundabout.runner.trial.load_files import LoadError
 from roundabout.spec import load_experiment
 from roundabout.spec.patterns import all_transfers
 from roundabout.testbeds.fluid.loads import plan_loads, read_load
+from tests.fluid.fluid_trials import beside, ring
 from tests.fluid.oracle.model import Simulation, capacity_at
-from tests.fluid.test_fluid import beside, ring
 
 pytestmark = pytest.mark.unit
 

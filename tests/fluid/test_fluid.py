@@ -18,10 +18,10 @@ from roundabout.models.fluid.limits import (
     unified_period,
 )
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
-from roundabout.spec import Profile, ResolvedJob, Topology, Transport, TrialSpec, load_experiment
+from roundabout.spec import Profile, load_experiment
 from roundabout.spec.cassini import Timetable
-from roundabout.spec.cross_traffic import CrossTraffic
 from roundabout.spec.patterns import all_transfers
+from tests.fluid.fluid_trials import DUMBBELL, HOSTS, STAR, beside, ring, trial
 from tests.fluid.oracle.model import Simulation
 from tests.fluid.oracle.rates import Flow, max_min_rates
 from tests.two_phases import two_phases
@@ -279,43 +279,6 @@ def test_flows_of_a_job_weigh_as_many_shares():
 # --- trials ----------------------------------------------------------------------------------------------------------
 
 
-def trial(jobs, links, hosts, switches):
-    """A trial of vgg19-fig1 jobs; `jobs` maps names to workers."""
-    profile = Profile.model_validate(
-        {
-            "schema": 1,
-            "name": "vgg19-fig1",
-            "model": "VGG19",
-            "phases": [
-                {"name": "forward", "compute_ms": 150.0, "guess": "half"},
-                {"name": "allreduce", "bytes": 574_680_000, "alone_ms": 143.0, "guess": "half"},
-            ],
-        }
-    )
-    topology = Topology.model_validate(
-        {
-            "schema": 1,
-            "name": "tree",
-            "about": "a tree",
-            "line_rate_gbps": 50,
-            "payload_rate_gbps": 43,
-            "queue": "lossless",
-            "hosts": hosts,
-            "switches": switches,
-            "links": [{"name": f"{a}-{b}", "ends": [a, b]} for a, b in links],
-        }
-    )
-    resolved = {
-        name: ResolvedJob(profile=profile, workers=tuple(workers), transport=Transport(name="dcqcn"))
-        for name, workers in jobs.items()
-    }
-    return TrialSpec(topology=topology, jobs=resolved, iterations=10)
-
-
-HOSTS = ["s0", "s1", "s2", "s3"]
-DUMBBELL = [("s0", "tor0"), ("s1", "tor0"), ("s2", "tor1"), ("s3", "tor1"), ("tor0", "tor1")]
-
-
 def test_two_vgg19_share_a_link_of_43_gbps():
     limits = fluid_limits(trial({"j1": ["s0", "s2"], "j2": ["s1", "s3"]}, DUMBBELL, HOSTS, ["tor0", "tor1"]))
     assert list(limits) == ["j1", "j2"]
@@ -427,23 +390,6 @@ def test_together_two_jobs_carry_in_a_unified_period_what_it_says(first, second)
 
 
 # --- cross traffic ---------------------------------------------------------------------------------------------------
-
-STAR = [("s0", "tor"), ("s1", "tor"), ("s2", "tor"), ("s3", "tor")]
-
-
-def beside(spec, **loads):
-    """The trial with cross traffic from a host to others: `beside(spec, s2=(["s0"], 10))`."""
-    traffic = {
-        f"from-{sender}": CrossTraffic.model_validate(
-            {"kind": "consistent", "from": sender, "to": receivers, "load_gbps": load}
-        )
-        for sender, (receivers, load) in loads.items()
-    }
-    return spec.model_copy(update={"cross_traffic": traffic})
-
-
-def ring():
-    return trial({"j1": ["s0", "s1", "s3"]}, STAR, HOSTS, ["tor"])
 
 
 def test_cross_traffic_takes_its_load_on_its_way_and_in_its_direction():

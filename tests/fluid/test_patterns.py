@@ -8,8 +8,8 @@ from roundabout.models.fluid import ResidualCapacity, fluid_jobs, iteration_time
 from roundabout.models.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS
 from roundabout.models.fluid.jobs import ComputePhase, FluidJob, make_send_phase
 from roundabout.spec.patterns import PATTERNS, all_transfers
+from tests.fluid.fluid_trials import DUMBBELL, HOSTS, trial
 from tests.fluid.oracle.model import Simulation
-from tests.fluid.test_fluid import DUMBBELL, HOSTS, trial
 
 pytestmark = pytest.mark.unit
 

@@ -10,7 +10,7 @@ import pytest
 from roundabout.cli.main import main
 from roundabout.testbeds.lab import Lab, LabError
 from roundabout.testbeds.lab.checks import kernel_features
-from tests.lab.test_lab_command import roundabout
+from tests.lab.lab_command import roundabout
 
 from .conftest import NOTHING, traces
 

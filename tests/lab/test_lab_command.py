@@ -11,17 +11,13 @@ import pytest
 
 from roundabout.cli.main import main
 from roundabout.testbeds.lab import Lab
+from tests.lab.lab_command import roundabout
 
 from .conftest import NOTHING, needs_root, traces
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
 ROOT = Path(__file__).parents[2]
-
-
-def roundabout(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "roundabout.cli.main", "lab", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
 def test_up_status_ssh_down(lab_name):

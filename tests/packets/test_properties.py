@@ -8,67 +8,14 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from roundabout import build_experiment
-from roundabout.models.packets import PS_PER_MS, Fabric, PlayedTrial, count_packet_hops, play_trial
+from roundabout.models.packets import PS_PER_MS, Fabric, count_packet_hops, play_trial
 from roundabout.models.packets.hardware_defaults import frame_bytes, payload_bytes
 from roundabout.spec import TrialSpec
-from roundabout.spec.patterns import PATTERNS
-from tests.two_phases import two_phases
+from tests.packets.random_trials import FILE, HOSTS, RATE, SAMPLE_MS, play, profile, sent_bytes, trials
 
 pytestmark = pytest.mark.unit
 
-SAMPLE_MS = 0.1
 PAYLOAD = payload_bytes(1500)
-RATE = 43e9 / 8
-FILE: dict[str, Any] = {
-    "schema": 1,
-    "name": "random",
-    "about": "random jobs",
-    "topology": "dumbbell-3x3",
-    "transport": {"name": "dcqcn", "T_us": 55},
-    "iterations": 2,
-}
-HOSTS = ("s0", "s1", "s2", "s3", "s4", "s5")
-
-
-def profile(pattern: str, size: int, alone_ms: float) -> dict[str, Any]:
-    return two_phases(0.5, size, alone_ms, pattern=pattern)
-
-
-@st.composite
-def trials(draw: st.DrawFn, queues: tuple[str, ...] = ("thresholds", "step", "drop-tail")) -> TrialSpec:
-    """Two jobs of random patterns on random hosts, beside each other."""
-    hosts = draw(st.permutations(HOSTS))
-    patterns = draw(st.tuples(*(st.sampled_from(sorted(PATTERNS)) for _ in range(2))))
-    sizes = draw(st.tuples(*(st.integers(3 * 64, 2_000_000) for _ in range(2))))
-    workers = (hosts[:2], hosts[2 : draw(st.sampled_from([4, 6]))])
-    jobs = {
-        name: {
-            "profile": f"p{name}",
-            "workers": list(own),
-            "flows": draw(st.integers(1, 4)),
-            "start_offset_ms": draw(st.sampled_from([0.0, 0.3])),
-            **draw(st.sampled_from([{}, {"priority": 3}])),
-        }
-        for name, own in zip("ab", workers, strict=True)
-    }
-    # Twice what the narrowest way takes, whichever links the pattern's transfers share.
-    profiles = {
-        f"p{name}": profile(pattern, size, 6 * size / RATE * 1e3)
-        for name, pattern, size in zip("ab", patterns, sizes, strict=True)
-    }
-    spec = build_experiment({**FILE, "jobs": jobs, "profiles": profiles}).cells[0].spec
-    # An experiment is refused if its DCQCN gets no marks; the model plays that all the same.
-    return spec.model_copy(update={"queue": draw(st.sampled_from(queues))})
-
-
-def play(spec: TrialSpec, seed: int = 1) -> PlayedTrial:
-    return play_trial(spec, seed, Fabric(timeout_us=500), SAMPLE_MS)
-
-
-def sent_bytes(spec: TrialSpec, name: str) -> int:
-    return spec.iterations_of(name) * sum(
-        each.bytes for phase in spec.jobs[name].profile.phases for each in spec.jobs[name].transfers(phase)
-    )
 
 
 @settings(max_examples=40, deadline=None)

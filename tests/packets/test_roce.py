@@ -13,24 +13,14 @@ from roundabout.models.fluid.mean_field_dcqcn import find_refusal
 from roundabout.models.packets.structures import FLOW, PS_PER_MS, make_structure
 from roundabout.models.packets.transports import CNP_SCOPES, reaction_plan, transport_values
 from roundabout.spec import Transport, TrialSpec
-from roundabout.spec.transports import registry
-from roundabout.spec.transports.sets import find_published
 from roundabout.testbeds.fluid.provider import create_provider as create_fluid
 from roundabout.testbeds.lab.provider import create_provider as create_lab
 from tests.packets.networks import NEVER_SLOWER, PACKET, PS_PER_US, RATE, Tree, change_plan, tcp_plan
+from tests.packets.roce_jobs import STAR, dcqcn
 
 pytestmark = pytest.mark.unit
 
-STAR = [("ha", "s"), ("hb", "s"), ("hc", "s")]
 GO_BACK_N, SELECTIVE_REPEAT = 0, 1
-
-
-def dcqcn(published: str | None = None, **given: float) -> Transport:
-    """Return DCQCN with a published set and the `given` parameters."""
-    declared = registry.find_declaration("dcqcn")
-    assert declared
-    chosen = find_published(declared, published) if published else None
-    return Transport.model_validate({"name": "dcqcn", "stands_for": "RDMA", "set": chosen, **given})
 
 
 @pytest.mark.parametrize(

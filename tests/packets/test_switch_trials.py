@@ -21,8 +21,8 @@ from roundabout.testbeds.fluid.provider import FluidProvider
 from roundabout.testbeds.lab.provider import LabProvider
 from roundabout.testbeds.packets.provider import PacketsProvider
 from roundabout.testbeds.rack.provider import RackProvider
-from tests.packets.test_properties import sent_bytes, trials
-from tests.packets.test_testbed import FILE, rows, run
+from tests.packets.random_trials import sent_bytes, trials
+from tests.packets.small_runs import FILE, rows, run
 
 pytestmark = pytest.mark.unit
 

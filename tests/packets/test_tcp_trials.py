@@ -14,7 +14,7 @@ from roundabout.models.packets.transports import transport_values
 from roundabout.spec import TrialSpec
 from roundabout.spec.patterns import PATTERNS
 from roundabout.spec.transports import Transport
-from tests.packets.test_properties import play, sent_bytes, trials
+from tests.packets.random_trials import play, sent_bytes, trials
 from tests.two_phases import two_phases
 
 pytestmark = pytest.mark.unit

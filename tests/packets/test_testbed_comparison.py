@@ -26,7 +26,7 @@ from roundabout.spec.loader import build_experiment
 from roundabout.store import Run
 from roundabout.terminal.screen import Screen
 from tests.computed_runs import RUNNER
-from tests.packets.test_testbed import FILE, run
+from tests.packets.small_runs import FILE, run
 
 pytestmark = pytest.mark.unit
 

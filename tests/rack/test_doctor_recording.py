@@ -17,7 +17,7 @@ from roundabout.testbeds.rack import provider, stub_recorder
 from roundabout.testbeds.rack.examination import SCRIPT, Finding, mark_differences, parse, script_arguments
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.stub_recorder import RECORDER, mask_identifiers, recorder_request
-from tests.rack.test_host_examination import NV, SHOW, add_all, add_ethtool, add_tool, furnish
+from tests.rack.examined_hosts import NV, SHOW, add_all, add_ethtool, add_tool, furnish
 from tests.running import load_program
 
 pytestmark = pytest.mark.unit

@@ -35,7 +35,7 @@ from roundabout.testbeds.rack.examination import Finding
 from roundabout.testbeds.rack.inventory import LosslessClasses
 from roundabout.testbeds.rack.rdma_class_check import RdmaEnd, Row
 from tests.packets.networks import PACKET, PS_PER_US, Tree, change_plan
-from tests.packets.test_roce import STAR, dcqcn
+from tests.packets.roce_jobs import STAR, dcqcn
 from tests.running import MAY_RAISE_LIMITS, load_program
 
 pytestmark = pytest.mark.unit

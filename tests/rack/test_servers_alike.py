@@ -15,7 +15,7 @@ from roundabout.testbeds.rack.inventory import Inventory, read_inventory
 from roundabout.testbeds.rack.port_check import PORTS, check_ports
 from roundabout.testbeds.rack.rack import common_capabilities, host_of
 from roundabout.testbeds.rack.variables import server_variables
-from tests.rack.test_host_examination import CASES, add_ethtool, add_tool, ask, furnish
+from tests.rack.examined_hosts import CASES, add_ethtool, add_tool, ask, furnish
 
 pytestmark = pytest.mark.unit
 

@@ -16,7 +16,7 @@ from roundabout.runner.run import TIMELINE
 from roundabout.spec import load_experiment
 from roundabout.store import Attempt, Run, StoreError
 from tests.computed_runs import RUNNER, compute_run
-from tests.spec.cluster_traces.test_recorded_traces import JOB, JOBS, NEVER, RUNNING, WORKERS
+from tests.spec.cluster_traces.recorded_jobs import JOB, JOBS, NEVER, RUNNING, WORKERS
 
 pytestmark = pytest.mark.unit
 

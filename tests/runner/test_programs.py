@@ -17,7 +17,7 @@ from hypothesis import given, strategies
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.connections import Connection, LocalConnection, LostHostError, SshConnection
 from roundabout.runner.hosts.programs import ENDS_WITH_STDIN, Program, call, check_call
-from tests.runner.interruptions.test_deadlines import connected_to
+from tests.runner.interruptions.ssh_servers import connected_to
 
 pytestmark = pytest.mark.unit
 

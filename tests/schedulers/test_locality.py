@@ -12,8 +12,8 @@ from roundabout.models.cluster.locality import view_by_locality
 from roundabout.models.cluster.placement import host_tree_of
 from roundabout.models.cluster.state import Job, Request, State
 from roundabout.models.schedulers import make_scheduler
+from tests.schedulers.cluster_states import states
 from tests.schedulers.clusters import KNOWN, cluster
-from tests.schedulers.test_schedulers import states
 
 pytestmark = pytest.mark.unit
 

@@ -14,7 +14,7 @@ from roundabout.models.cluster.placement import host_tree_of
 from roundabout.models.cluster.state import Job, Request, State
 from roundabout.models.cluster.swap_rule import MIN_FALL, MigrationRule, SwapSearch, swap_workers
 from tests.schedulers.clusters import KNOWN, MODELS, cluster
-from tests.schedulers.test_with_cassini import KNOWN as BY_HAND, TREE, Offers
+from tests.schedulers.made_up_offers import KNOWN as BY_HAND, TREE, Offers
 
 pytestmark = pytest.mark.unit
 

@@ -3,41 +3,24 @@
 
 import json
 import os
-import socket
-from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
 from roundabout.core.paths import ROOT
 from roundabout.plan.routes import list_routes
-from roundabout.runner.machine.process_leftovers import process_name
 from roundabout.runner.trial.jobs import job_description, source_ports, worker_ports
 from roundabout.spec import TrialSpec
-from roundabout.spec.topology import Topology
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.forwarding import switch_routes
-from roundabout.testbeds.lab.network.namespaces import run_inside
 from tests.running import Running
 from tests.several_paths.fabrics import leaf_spine, rails
+from tests.several_paths.lab_transfers import SENT, build_lab, carried, send
 from tests.several_paths.trials import build_leaf_spine, build_rails, planned
 
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")]
-
-SENT = 400_000
-
-
-@contextmanager
-def build_lab(topology: Topology, **options: Any) -> Iterator[Lab]:
-    """Yield a lab that is removed at the end."""
-    name = process_name(f"test-{topology.name}")
-    built = Lab.create(topology, name, **options)
-    try:
-        yield built
-    finally:
-        Lab.remove(name)
 
 
 @pytest.fixture(scope="module")
@@ -49,27 +32,6 @@ def spec() -> TrialSpec:
 def lab(spec: TrialSpec) -> Iterator[Lab]:
     with build_lab(spec.topology, verify=False) as built:
         yield built
-
-
-def send(lab: Lab, sender: tuple[str, int], receiver: tuple[str, int], nics: tuple[int, int] = (0, 0)) -> None:
-    """Send SENT bytes over TCP from one host and port to another, by these NICs."""
-    pids = lab.live_pids()
-    ends = [
-        (lab.hosts[host].nics[nic].address, port) for (host, port), nic in zip((sender, receiver), nics, strict=True)
-    ]
-    with run_inside(pids[receiver[0]], lambda: socket.create_server(ends[1])) as listener:
-        connect = lambda: socket.create_connection(ends[1], timeout=5, source_address=ends[0])  # noqa: E731
-        with run_inside(pids[sender[0]], connect) as out, listener.accept()[0] as into:
-            out.sendall(bytes(SENT))
-            out.shutdown(socket.SHUT_WR)
-            while into.recv(1 << 16):
-                pass
-
-
-def carried(lab: Lab) -> Counter[tuple[str, str]]:
-    """Return the bytes that switch ports have sent, by link and receiver."""
-    counted = lab.counters()
-    return Counter({(port.link, port.towards): counted[port.ifindex].bytes for port in lab.ports})
 
 
 def test_flows_take_the_cables_of_the_plan(lab: Lab, spec: TrialSpec) -> None:

@@ -15,7 +15,7 @@ from roundabout.runner.trial.routes.route_readback import FoundRoute, describe_d
 from roundabout.spec import TrialSpec, load_experiment
 from roundabout.testbeds.lab import Lab
 from tests.several_paths import routers
-from tests.several_paths.test_lab import SENT, build_lab, carried, send
+from tests.several_paths.lab_transfers import SENT, build_lab, carried, send
 from tests.several_paths.trials import planned
 
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")]

@@ -12,7 +12,7 @@ import pytest
 from analysis.reading.machines import read_machines
 from roundabout.store import Run
 from tests.slurm.cluster import Cluster, awaited, is_there
-from tests.slurm.test_sweep import SPREAD, figures
+from tests.slurm.sweeps import SPREAD, figures
 
 pytestmark = [
     pytest.mark.lab,

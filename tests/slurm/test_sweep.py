@@ -24,26 +24,11 @@ from roundabout.testbeds.fluid.provider import FluidProvider
 from tests.computed_runs import RUNNER
 from tests.observers import Silent
 from tests.slurm import stand_ins
+from tests.slurm.sweeps import SPREAD, figures
 
 pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parents[2]
-SPREAD = """
-schema: 1
-name: spread
-about: A job alone, and then two
-topology: dumbbell-2x2
-profile: vgg19-1400
-jobs:
-  j1: {workers: [s0, s2]}
-  j2: {workers: [s1, s3]}
-iterations: 4
-transport: {name: dcqcn, T_us: 125}
-factors:
-  variant:
-    alone: {jobs: {j2: null}}
-    after: {depends_on: [alone]}
-"""
 
 
 @dataclass
@@ -75,12 +60,6 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
     file = tmp_path / "spread.yaml"
     file.write_text(SPREAD)
     return Asked(home, file, tmp_path / "runs")
-
-
-def figures(run: Run) -> list[tuple[Any, ...]]:
-    """What a run has, but for when and where."""
-    rows = run.table("iterations").select(["trial", "job", "host", "iteration", "iteration_ms"]).to_pylist()
-    return sorted(tuple(row.values()) for row in rows)
 
 
 def test_a_sweep_gives_what_a_run_gives(asked: Asked) -> None:

@@ -110,3 +110,16 @@ def cut_at_every_step(root: Path, scratch: Path, look: Callable[[Path], None]) -
         for each in steps:
             each.stop()
         disk.close()
+
+
+EXPERIMENT = """
+name: tiny
+about: A ring beside cross traffic
+topology: configuration-b
+jobs: {dnn: {profile: resnet50-ring3, workers: [s0, s1, s3]}}
+transport: {name: dcqcn}
+iterations: 3
+repetitions: 5
+cross_traffic: {cross: {kind: consistent, from: s2, to: [s0]}}
+factors: {load_gbps: [0, 11]}
+"""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.test_power import EXPERIMENT
+from tests.store.power import EXPERIMENT
 
 pytestmark = pytest.mark.unit
 

@@ -14,22 +14,10 @@ from roundabout.store import RAW, Attempt, Run, StoreError, files, schemas
 from roundabout.testbeds import undo
 from roundabout.testbeds.fluid.provider import FluidProvider
 from tests.observers import Silent
-from tests.store.power import cut_at_every_step
-from tests.store.test_run import make, record, write_flow
+from tests.store.power import EXPERIMENT, cut_at_every_step
+from tests.store.written_runs import make, record, write_flow
 
 pytestmark = pytest.mark.unit
-
-EXPERIMENT = """
-name: tiny
-about: A ring beside cross traffic
-topology: configuration-b
-jobs: {dnn: {profile: resnet50-ring3, workers: [s0, s1, s3]}}
-transport: {name: dcqcn}
-iterations: 3
-repetitions: 5
-cross_traffic: {cross: {kind: consistent, from: s2, to: [s0]}}
-factors: {load_gbps: [0, 11]}
-"""
 
 
 class Committed:

@@ -7,7 +7,7 @@ import pytest
 
 from roundabout.cli.main import main
 from roundabout.store import Run, StoreError
-from tests.store.test_run import make
+from tests.store.written_runs import make
 
 pytestmark = pytest.mark.unit
 

@@ -22,7 +22,7 @@ from roundabout.store import RAW, StoreError, files
 from roundabout.testbeds.lab.calibration.calibration import load_calibration, store_calibration
 from roundabout.testbeds.lab.lifecycle.locks import lock_folder
 from roundabout.testbeds.rack.provider import Lease
-from tests.store.test_run import make, record, write_flow
+from tests.store.written_runs import make, record, write_flow
 
 NOBODY = 65534
 

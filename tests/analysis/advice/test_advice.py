@@ -7,7 +7,6 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
@@ -19,13 +18,12 @@ from analysis.advice.errors import AdviceError
 from analysis.advice.observed_jobs import ObservedJob, observe_counters, observe_run
 from analysis.statistics import phases
 from analysis.statistics.iteration_period import NoPeriodError
-from analysis.statistics.phases import Estimate, FoundPhase, FoundProfile
 from roundabout.cli.main import main
-from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
 from roundabout.spec import SpecError
 from roundabout.store import Run
 from tests.analysis.advice import random_jobs
+from tests.analysis.advice.long_tables import exactly, long_table
 from tests.analysis.advice.scheduled_counters import Schedule
 from tests.fluid.oracle.model import Simulation
 
@@ -41,27 +39,9 @@ def twins():
     return random_jobs.counters(TWINS)
 
 
-def exactly(*parts, jitter_ms=0.5, job="j1"):
-    """A job that is known: phases of ms and Gbit/s."""
-    at, found = 0.0, []
-    for ms, gbps in parts:
-        size = gbps * ms * BYTES_PER_MS_OF_GBPS
-        figures = (Estimate(value, value, value) for value in (at, ms, size, gbps))
-        found.append(FoundPhase(gbps > 0, *figures))
-        at += ms
-    return ObservedJob(job, FoundProfile(Estimate(at, at, at), tuple(found), 40, 1.0, 0.0), jitter_ms)
-
-
 def together(*jobs):
     named = [replace(job, job=f"j{place}") for place, job in enumerate(jobs, 1)]
     return advise_group(named, {"link": [job.job for job in named]}, GBPS)
-
-
-def long_table(found, **columns):
-    """Rows of all hosts, one after the other."""
-    hosts = [host for host, counter in found.items() for _ in counter.at_ns]
-    at_ns, sent = (np.concatenate([getattr(each, name) for each in found.values()]) for name in ("at_ns", "bytes"))
-    return pa.table({"at_ns": at_ns, "host": hosts, "tx_bytes": sent.astype(np.int64), **columns})
 
 
 def answer(found):

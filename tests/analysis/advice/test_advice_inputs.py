@@ -21,19 +21,26 @@ from analysis.advice.observed_jobs import ObservedJob, observe_counters
 from roundabout.cli.main import main
 from roundabout.core.errors import UsageError
 from roundabout.spec import SpecError
+from tests.analysis.advice.advice_inputs import (
+    BEGIN_S,
+    GBPS,
+    HOSTS,
+    JOBS,
+    SENT,
+    STEP_BYTES,
+    STEP_MS,
+    STEPS,
+    answer,
+    assert_all_sent,
+    csv,
+    read,
+    rows,
+    series,
+    slurm,
+)
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("few_resamplings")]
 
-GBPS = 50.0
-BEGIN_S = 1_700_000_000
-STEP_MS = 10
-STEP_BYTES = 50_000_000
-"""While a host sends, at 40 Gbit/s: in the first 8 of 20 steps."""
-BEGIN_BYTES = 10**12
-HOSTS = ("n1", "n2", "n3", "n4")
-JOBS = {"j1": ("n1", "n2"), "j2": ("n3", "n4")}
-STEPS = np.tile(np.repeat([STEP_BYTES, 0], [8, 12]), 8)
-SENT = np.concatenate([[0], np.cumsum(STEPS)])
 KEEP_FILE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 """Each example writes its file anew."""
 
@@ -41,40 +48,6 @@ KEEP_FILE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("inputs")
-
-
-def series(host, labels=None, begin_bytes=BEGIN_BYTES):
-    values = [[BEGIN_S + place * STEP_MS / 1000, str(begin_bytes + sent)] for place, sent in enumerate(SENT.tolist())]
-    return {"metric": labels or {"instance": f"{host}:9100", "device": "eth0"}, "values": values}
-
-
-def answer(*changed, **replaced):
-    """Return an answer of all hosts, with some series in their places, and other fields in `data`."""
-    result = [*changed, *(series(host) for host in HOSTS[len(changed) :])]
-    return {"status": "success", "data": {"resultType": "matrix", "result": result} | replaced}
-
-
-def rows(*, begin_ms=BEGIN_S * 1000):
-    return [
-        [str(begin_ms + place * STEP_MS), host, str(BEGIN_BYTES + sent)]
-        for host in HOSTS
-        for place, sent in enumerate(SENT.tolist())
-    ]
-
-
-def csv(content, header="at_ms,host,tx_bytes"):
-    return "\n".join([header, *(",".join(row) for row in content)]) + "\n"
-
-
-def read(folder, content, name="a.json", named=HOSTS):
-    path = folder / name
-    path.write_text(content if isinstance(content, str) else json.dumps(content))
-    return sources.read(str(path), named).hosts
-
-
-def assert_all_sent(found, hosts=HOSTS):
-    for host in hosts:
-        assert found[host].to_sent_bytes(GBPS).payload_bytes.tolist() == SENT.tolist()
 
 
 # Samples
@@ -409,10 +382,6 @@ def test_jobs_that_are_none_are_named(folder, text, complaint):
 
 def test_spaces_beside_commas_are_no_part_of_a_host(folder):
     assert jobs(folder, "j1: n1, n[2-3]") == {"j1": ("n1", "n2", "n3")}
-
-
-def slurm(**job):
-    return {"job_id": 7, "name": "t", "job_state": ["RUNNING"], "nodes": "n[1-2]"} | job
 
 
 @pytest.mark.parametrize("nodes", ["", None, []])

@@ -18,8 +18,8 @@ from roundabout.models.cluster.swap_rule import FREE, Swap
 from roundabout.spec import load_topology
 from roundabout.spec.routing import Routing
 from tests.analysis.advice import random_jobs
-from tests.analysis.advice.test_advice import exactly, long_table
-from tests.schedulers.test_with_cassini import TREE
+from tests.analysis.advice.long_tables import exactly, long_table
+from tests.schedulers.made_up_offers import TREE
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("few_resamplings")]
 

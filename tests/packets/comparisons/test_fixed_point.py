@@ -6,7 +6,7 @@ import pytest
 
 from roundabout import build_experiment
 from roundabout.models.packets import Fabric, play_trial
-from tests.fluid import test_dcqcn
+from tests.fluid.dcqcn_theory import MBPS, conext_16, reaction
 
 pytestmark = pytest.mark.unit
 
@@ -19,7 +19,6 @@ SENDING_MS = 500
 def test_two_flows_are_marked_as_at_the_fixed_point(
     name: str,
     R_AI_mbps: float,  # noqa: N803
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     size = int(GBPS / 2 * 1e6 / 8 * SENDING_MS)
     send = {"name": "send", "bytes": size, "alone_ms": SENDING_MS / 2 * 1.05, "pattern": "one-to-all", "guess": "any"}
@@ -41,8 +40,7 @@ def test_two_flows_are_marked_as_at_the_fixed_point(
     marked, sent = (np.ptp(counted[column][settled, port]) for column in ("marks", "tx_packets"))
     carried_gbps = sent * PACKET_BYTES * 8 / (settled.stop - settled.start - 1) / 1e6
     assert carried_gbps == pytest.approx(GBPS, rel=0.01)
-    monkeypatch.setattr(test_dcqcn, "PACKET_BYTES", PACKET_BYTES)
-    R_AI = R_AI_mbps * test_dcqcn.MBPS  # noqa: N806
-    expected = test_dcqcn.conext_16(test_dcqcn.reaction(R_AI=R_AI), 2, GBPS * 1e3 * test_dcqcn.MBPS)
+    R_AI = R_AI_mbps * MBPS  # noqa: N806
+    expected = conext_16(reaction(R_AI=R_AI), 2, GBPS * 1e3 * MBPS, PACKET_BYTES)
     # The fluid model has no gap after a CNP and no oscillation: flows are marked more, by a fifth to a third.
     assert marked / sent == pytest.approx(expected, rel=0.4)

@@ -22,7 +22,7 @@ from roundabout.spec import load_experiment
 from roundabout.store import Run
 from roundabout.testbeds.packets.loads import FullScale, plan_loads
 from roundabout.testbeds.packets.support import check_support
-from tests.packets.test_testbed import FILE as JOBS, run
+from tests.packets.small_runs import FILE as JOBS, run
 
 pytestmark = pytest.mark.unit
 

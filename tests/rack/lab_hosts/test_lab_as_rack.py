@@ -9,7 +9,6 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 from collections import Counter
@@ -26,17 +25,15 @@ from roundabout.runner.hosts.connections import SshConnection
 from roundabout.runner.hosts.programs import Program
 from roundabout.runner.machine.machine_lease import BusyError
 from roundabout.runner.machine.process_leftovers import process_name
-from roundabout.runner.run import Runner
 from roundabout.spec import load_topology
-from roundabout.spec.loader import load_experiment
 from roundabout.store import Run
-from roundabout.testbeds import undo
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.rack import rack_lease
 from roundabout.testbeds.rack.provider import RackProvider
 from tests.deadline import wait_for
 from tests.observers import Reasons, Silent
 from tests.rack.lab_hosts.rack_runs import driven, inventory_of
+from tests.rack.lab_hosts.rack_trials import run
 from tests.runner.interruptions import interruption_points
 from tests.traces import traces
 
@@ -89,16 +86,6 @@ def inventory(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("rack") / "inventory"
     path.write_text(inventory_of(lab, FIELDS, PORTS))
     return path
-
-
-def run(inventory: Path, experiment: str, folder: Path, observer: Any) -> Run:
-    path = folder / "experiment.yaml"
-    path.write_text(experiment)
-    with tempfile.TemporaryDirectory(
-        prefix="r", dir="/tmp"
-    ) as state:  # Ansible's sockets lie below, whose paths must be short
-        runner = Runner(RackProvider(inventory), observer, undo, Path(state) / "s", folder / "journals/runs")
-        return runner.start(load_experiment(path), "experiment", folder / "runs")
 
 
 @pytest.fixture(scope="module")

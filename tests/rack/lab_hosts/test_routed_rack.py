@@ -10,9 +10,9 @@ import pytest
 from roundabout.spec import load_topology
 from tests.observers import Notes
 from tests.rack.lab_hosts.rack_runs import inventory_of
-from tests.rack.lab_hosts.test_lab_as_rack import run
+from tests.rack.lab_hosts.rack_trials import run
 from tests.several_paths import routers
-from tests.several_paths.test_lab import build_lab
+from tests.several_paths.lab_transfers import build_lab
 
 pytestmark = [
     pytest.mark.lab,

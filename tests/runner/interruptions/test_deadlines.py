@@ -4,14 +4,13 @@
 import json
 import queue
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -27,10 +26,10 @@ from roundabout.runner.hosts.programs import Program, call, check_call
 from roundabout.runner.session.host_session import HostSession
 from roundabout.runner.trial import captures
 from roundabout.spec.capture import Capture
+from tests.runner.interruptions.ssh_servers import connected_to
 
 pytestmark = pytest.mark.unit
 
-HOST_KEY = paramiko.ECDSAKey.generate()
 SOON_S = 10  # far below what paramiko itself waits, where it does not wait for ever
 MUCH = "x" * (8 << 20)  # more than an SSH window
 
@@ -72,29 +71,6 @@ class Server(paramiko.ServerInterface):
             self.reaches("end")
             channel.send_exit_status(0)
             channel.close()
-
-
-@contextmanager
-def connected_to(
-    server: paramiko.ServerInterface, accepted: Callable[[], object] = lambda: None
-) -> Iterator[fabric.Connection]:
-    """Yield a connection, not yet open, to an SSH server, which calls `accepted` before it says anything."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def serve() -> None:
-            their_end, _ = listening.accept()
-            accepted()
-            with suppress(EOFError, OSError, paramiko.SSHException):  # whoever came did not wait
-                transport = paramiko.Transport(their_end)
-                transport.add_server_key(HOST_KEY)
-                transport.start_server(server=server)
-
-        threading.Thread(target=serve, daemon=True).start()
-        password = {"password": "", "allow_agent": False, "look_for_keys": False}
-        config = fabric.Config(ssh_config=paramiko.SSHConfig())
-        address, port = listening.getsockname()
-        with closing(fabric.Connection(address, "me", port, config=config, connect_kwargs=password)) as connection:
-            yield connection
 
 
 @contextmanager
