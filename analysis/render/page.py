@@ -19,6 +19,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from analysis.render.figure_data import csv_of
+from analysis.render.svg import shrink_svg
 from analysis.render.tables import SOFT_BREAK, SOFT_HYPHEN, Table, format_interval
 
 
@@ -134,11 +135,14 @@ def titled_tables(tables: Iterable[Table]) -> list[Html]:
 
 
 def svg_of(figure: Figure) -> str:
-    """Return a figure as SVG, the same for the same figure. Its text is text; glyphs as paths would be most of it."""
+    """Return a figure as a small SVG, the same for the same figure.
+
+    Its text is text, because glyphs as paths would be most of it.
+    """
     with mpl.rc_context({"svg.fonttype": "none"}):
         buffer = StringIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return buffer.getvalue()
+    return shrink_svg(buffer.getvalue())
 
 
 def named_values(what: str, pairs: Sequence[tuple[str, str]]) -> Html:

@@ -10,7 +10,6 @@ from typing import Any
 
 from analysis.expectations.results import Summary
 from analysis.render.page import collect_figures, svg_of
-from analysis.render.svg import shrink_svg
 from analysis.reports.publishing.history import has_revision
 from analysis.reports.publishing.publication import (
     FACTS,
@@ -180,4 +179,4 @@ def draw_figures(run: Run) -> list[tuple[str, str]]:
     """Return the figures of the run's report as descriptions and SVGs, in their order on the page."""
     with collect_figures() as figures:
         execute_report(run)
-        return [(about, shrink_svg(svg_of(figure))) for figure, about in figures]
+        return [(about, svg_of(figure)) for figure, about in figures]
