@@ -61,7 +61,7 @@ int main(int argc, char **argv) {
   CLI::App app(kAbout, "decode");
   app.footer(kExitStatus);
   app.add_option("FILE", files, "captures; - is standard input")->required();
-  app.add_option("--own", own, "addresses of the host that captured: A,B,...; they tell a packet's direction")
+  app.add_option("--own", own, "addresses of the host that captured: A,B,...; a packet's direction follows from them")
       ->delimiter(',')
       ->check(check_address);
   try {

@@ -13,7 +13,7 @@ constexpr const char *kAbout =
     "its kind, and a line `#kind,field,...` names the fields. Ends when standard input closes, or on SIGTERM or "
     "SIGINT.";
 
-constexpr const char *kExitStatus = "Exit status: 0 ended as asked; 1 failed (said on standard error); 2 bad usage.";
+constexpr const char *kExitStatus = "Exit status: 0 ended on request; 1 failed (said on standard error); 2 bad usage.";
 
 constexpr native::Nanos kNanosPerMs = 1'000'000;
 

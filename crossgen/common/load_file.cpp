@@ -172,8 +172,7 @@ void LoadReader::check(const Flow &flow) const {
 void LoadReader::check_trailer(const char *record) {
   const auto flows = get<std::uint64_t>(record + 8);
   if (flows != flows_)
-    refuse("expected the " + std::to_string(flows) + " flows that the trailer tells of, found " +
-           std::to_string(flows_));
+    refuse("expected the " + std::to_string(flows) + " flows that the trailer states, found " + std::to_string(flows_));
   const std::uint32_t checksum = add_to_checksum(checksum_, record, 16);
   if (checksum != get<std::uint32_t>(record + 16))
     refuse("damaged: expected checksum " + std::to_string(checksum) + ", found " +

@@ -25,8 +25,8 @@ constexpr const char *kAbout =
 constexpr const char *kSecret =
     "The first line on standard input is `secret TEXT`, 8 to 64 characters that the senders and sinks of a run share.";
 
-constexpr const char *kExitStatus = "Exit status: 0 done, or ended as asked; 1 failed (said on standard error); 2 bad "
-                                    "usage.";
+constexpr const char *kExitStatus =
+    "Exit status: 0 done, or ended on request; 1 failed (said on standard error); 2 bad usage.";
 
 // The values of the command line, before they are checked together.
 struct Given {
@@ -67,7 +67,7 @@ void declare_plan(CLI::App &app, PlanOptions &plan, Given &given) {
   app.add_option("--sizes-between", plan.between, "what lies between the listed sizes: nothing, or all evenly")
       ->transform(CLI::CheckedTransformer(kBetween))
       ->default_str("steps");
-  app.add_option("--scale-sizes", plan.scale_sizes, "multiply all sizes; the load stays as asked")
+  app.add_option("--scale-sizes", plan.scale_sizes, "multiply all sizes; the load stays as given")
       ->check(finite(1e-6, 1e6))
       ->capture_default_str();
   app.add_option("--burst-width-us", given.burst_width_us, "send bursts (Algorithm 2), each this long")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bpf_objects: what tests and benchmarks ask the kernel about eBPF. (Ubuntu's bpftool is a script that wants the tools
-// of the very kernel that runs.)
+// bpf_objects: lists the kernel's eBPF objects for tests and benchmarks. (Ubuntu's bpftool is a script that needs the
+// tools of the very kernel that runs.)
 //
 //   bpf_objects list                                   all programs, maps and links of this machine, as JSON
 //   bpf_objects id PIN                                 a pinned map's id

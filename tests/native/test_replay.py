@@ -434,7 +434,7 @@ def test_a_worker_that_was_told_something_else_is_refused(job: Callable[..., Any
     ring = job([ALLREDUCE])
     ring.connect(0)
     (error,) = ring.connect(1, workers=elsewhere(ring, 1)).events()
-    assert "rank 1 was told another job" in error["message"]
+    assert "rank 1 received another job" in error["message"]
 
 
 @pytest.mark.parametrize("words", [b"GET / HTTP/1.1\r\n", b"roundabout-replay-3 open-sesamE j1 1 0 1"])

@@ -31,7 +31,7 @@ static int this_host(__u64 *cookie) {
   int error = fd < 0 || getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, cookie, &size) < 0 ? errno : 0;
   if (fd >= 0)
     close(fd);
-  return error ? fail("this kernel does not tell a network namespace's cookie (SO_NETNS_COOKIE, Linux 5.14): %s",
+  return error ? fail("this kernel does not report a network namespace's cookie (SO_NETNS_COOKIE, Linux 5.14): %s",
                       strerror(error))
                : 0;
 }

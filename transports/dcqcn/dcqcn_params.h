@@ -60,15 +60,15 @@ struct dcqcn_counters {
   COUNTER(__u64, cnps, "events", "echoes that counted as CNPs: one rate cut each");
   COUNTER(__u64, held_us, "us", "from the echoes that counted as CNPs to their cuts, together");
   COUNTER(__u64, losses, "segments", "lost: each event counts as a CNP");
-  COUNTER(__u64, asked_bytes, "bytes", "that R_C asked for while flows had data to send");
+  COUNTER(__u64, asked_bytes, "bytes", "that R_C allowed while flows had data to send");
   COUNTER(__u64, paced_bytes, "bytes", "that were sent of those");
-  DERIVED(paced_of_asked, "paced_bytes / asked_bytes", "share of what R_C asked for that was sent");
+  DERIVED(paced_of_asked, "paced_bytes / asked_bytes", "share of what R_C allowed that was sent");
   COUNTER(__u64, fast_increases, "events", "increases of fast recovery");
   COUNTER(__u64, additive_increases, "events", "additive increases");
   COUNTER(__u64, hyper_increases, "events", "hyper increases");
-  COUNTER(__u64, rate, "bytes/s", "R_C of the flow heard last");
-  COUNTER(__u32, alpha_q24, "2^-24", "alpha of the flow heard last");
-  COUNTER(__u32, stage, "stage", "the timer's, of the flow heard last");
+  COUNTER(__u64, rate, "bytes/s", "R_C of the flow updated last");
+  COUNTER(__u32, alpha_q24, "2^-24", "alpha of the flow updated last");
+  COUNTER(__u32, stage, "stage", "the timer's, of the flow updated last");
 };
 
 #endif

@@ -36,11 +36,11 @@ static __always_inline void pacing_debt_on_ack(struct pacing_debt *debt, struct 
     debt->bytes = 0;
     return;
   }
-  __u64 asked = rate * since / US_PER_S;
+  __u64 allowed = rate * since / US_PER_S;
   __s64 most = rate * PAYS_IN_US / US_PER_S / 2;
-  c->asked_bytes += asked;
+  c->asked_bytes += allowed;
   c->paced_bytes += bytes;
-  debt->bytes += (__s64)asked - (__s64)bytes;
+  debt->bytes += (__s64)allowed - (__s64)bytes;
   if (debt->bytes > most)
     debt->bytes = most;
   if (debt->bytes < -most)

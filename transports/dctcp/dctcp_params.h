@@ -17,8 +17,8 @@ struct dctcp_counters {
   COUNTER(__u64, segments_marked, "segments", "delivered and echoed as CE");
   COUNTER(__u64, windows, "events", "windows after which alpha was renewed");
   COUNTER(__u64, losses, "events", "windows with losses, and timeouts: the window is halved, or ssthresh");
-  COUNTER(__u32, alpha_q24, "2^-24", "alpha of the flow heard last");
-  COUNTER(__u32, cwnd, "segments", "window of the flow heard last");
+  COUNTER(__u32, alpha_q24, "2^-24", "alpha of the flow updated last");
+  COUNTER(__u32, cwnd, "segments", "window of the flow updated last");
 };
 
 #endif

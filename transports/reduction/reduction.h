@@ -6,7 +6,7 @@
 #include "declare.h"
 
 struct reduction_counters {
-  COUNTER(__u64, unasked, "events", "reductions of the window that the kernel began without asking");
+  COUNTER(__u64, unasked, "events", "reductions of the window that the kernel began by itself");
 };
 
 #endif

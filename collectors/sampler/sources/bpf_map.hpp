@@ -33,11 +33,11 @@ inline native::Fd open_pinned(const std::string &path) {
 template <typename Key, typename Value> native::Fd open_map(const std::string &path) {
   native::Fd fd = open_pinned(path);
   bpf_map_info info{};
-  bpf_attr ask{};
-  ask.info.bpf_fd = static_cast<std::uint32_t>(fd.get());
-  ask.info.info_len = sizeof info;
-  ask.info.info = address_of(&info);
-  if (bpf(BPF_OBJ_GET_INFO_BY_FD, ask) != 0)
+  bpf_attr query{};
+  query.info.bpf_fd = static_cast<std::uint32_t>(fd.get());
+  query.info.info_len = sizeof info;
+  query.info.info = address_of(&info);
+  if (bpf(BPF_OBJ_GET_INFO_BY_FD, query) != 0)
     throw native::system_failure("cannot read about the eBPF map " + path);
   if (info.key_size != sizeof(Key) || info.value_size != sizeof(Value))
     throw native::Failure("the eBPF map " + path + " has keys of " + std::to_string(info.key_size) +

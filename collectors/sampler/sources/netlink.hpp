@@ -71,9 +71,9 @@ public:
   int fd() const { return socket_.get(); }
 
   // Sends a request, and calls `handle` with every message of the answer. Returns 0, or the kernel's errno.
-  template <typename Body, typename Handle> int ask(const NetlinkRequest<Body> &request, const Handle &handle) {
+  template <typename Body, typename Handle> int query(const NetlinkRequest<Body> &request, const Handle &handle) {
     if (send(socket_.get(), &request, sizeof request, 0) < 0)
-      throw native::system_failure("cannot ask for counters by netlink");
+      throw native::system_failure("cannot request counters by netlink");
     while (true) {
       const ssize_t n = recv(socket_.get(), buffer_.data(), buffer_.size(), 0);
       if (n < 0 && errno != EINTR)

@@ -58,7 +58,7 @@ Ports::Ports(const std::vector<std::string> &names, bool queues) : queues_(queue
 
 std::vector<Port> Ports::list() {
   std::vector<Port> found;
-  check(netlink_.ask(NetlinkRequest<ifinfomsg>(RTM_GETLINK, NLM_F_DUMP), [&found](const nlmsghdr &message) {
+  check(netlink_.query(NetlinkRequest<ifinfomsg>(RTM_GETLINK, NLM_F_DUMP), [&found](const nlmsghdr &message) {
     const auto &link = body_of<ifinfomsg>(message);
     Port &port = found.emplace_back();
     port.ifindex = static_cast<std::uint32_t>(link.ifi_index);
@@ -100,7 +100,7 @@ void Ports::read_link(Port &port) {
   NetlinkRequest<if_stats_msg> request(RTM_GETSTATS);
   request.body.ifindex = port.ifindex;
   request.body.filter_mask = IFLA_STATS_FILTER_BIT(IFLA_STATS_LINK_64);
-  const int refused = netlink_.ask(request, [&port](const nlmsghdr &message) {
+  const int refused = netlink_.query(request, [&port](const nlmsghdr &message) {
     each_attribute_of<if_stats_msg>(message, [&port](int type, const void *data, std::size_t size) {
       if (type == IFLA_STATS_LINK_64)
         copy_to(port.link, data, size);
@@ -112,7 +112,7 @@ void Ports::read_link(Port &port) {
 }
 
 void Ports::read_queues() {
-  check(netlink_.ask(NetlinkRequest<tcmsg>(RTM_GETQDISC, NLM_F_DUMP), [this](const nlmsghdr &message) {
+  check(netlink_.query(NetlinkRequest<tcmsg>(RTM_GETQDISC, NLM_F_DUMP), [this](const nlmsghdr &message) {
     const auto &qdisc = body_of<tcmsg>(message);
     for (Port &port : ports_)
       if (port.ifindex == static_cast<std::uint32_t>(qdisc.tcm_ifindex) && qdisc.tcm_parent == TC_H_ROOT)

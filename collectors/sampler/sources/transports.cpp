@@ -22,7 +22,7 @@ std::uint64_t this_namespace() {
   socklen_t size = sizeof cookie;
   if (!fd || getsockopt(fd.get(), SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &size) != 0)
     throw native::system_failure(
-        "this kernel does not tell a network namespace's cookie (SO_NETNS_COOKIE, Linux 5.14)");
+        "this kernel does not report a network namespace's cookie (SO_NETNS_COOKIE, Linux 5.14)");
   return cookie;
 }
 

@@ -27,7 +27,7 @@ TEST(Hello, OfAnotherJobOrRankIsNamed) {
 }
 
 TEST(Hello, OfAWorkerThatWasToldAnotherJobIsRefused) {
-  EXPECT_NE(judge(Hello{"j1", 0, 0, 43, "open-sesame"}.text()).find("was told another job"), std::string::npos);
+  EXPECT_NE(judge(Hello{"j1", 0, 0, 43, "open-sesame"}.text()).find("received another job"), std::string::npos);
 }
 
 TEST(Hello, OfAConnectionThatDoesNotExistIsRefused) {

@@ -67,7 +67,7 @@ std::string judge_hello(const std::string &text, const Expected &expected, Hello
     return "expected " + who(expected.job, ranks) + ", found " + who(said.job, {said.rank});
   }
   if (said.fingerprint != expected.fingerprint)
-    return who(said.job, {said.rank}) + " was told another job (workers, connections, phases, iterations, seed, ...)";
+    return who(said.job, {said.rank}) + " received another job (workers, connections, phases, iterations, seed, ...)";
   if (!peer->second.contains(said.connection))
     return "expected connection " + any_of(peer->second) + ", found " + std::to_string(said.connection);
   hello = said;

@@ -194,7 +194,7 @@ static int show(const char *pins) {
   const char *separator = "";
   struct ecn_port port;
   struct ecn_config config;
-  struct ecn_echoes heard;
+  struct ecn_echoes echoed;
   __u32 *previous = NULL, ifindex;
 
   if (ports < 0 || configs < 0 || echoes < 0)
@@ -202,12 +202,12 @@ static int show(const char *pins) {
   printf("[");
   while (!bpf_map_get_next_key(ports, previous, &ifindex)) {
     if (!bpf_map_lookup_elem(ports, &ifindex, &port) && !bpf_map_lookup_elem(configs, &ifindex, &config) &&
-        !bpf_map_lookup_elem(echoes, &ifindex, &heard)) {
+        !bpf_map_lookup_elem(echoes, &ifindex, &echoed)) {
       printf("%s{\"ifindex\":%u,\"packets\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"ect_packets\":%" PRIu64
              ",\"marks\":%" PRIu64 ",\"echoes\":%" PRIu64 ",\"echo_ns\":%" PRIu64
              ",\"kmin_bytes\":%u,\"kmax_bytes\":%u,\"pmax\":%.17g,\"packets_per_segment\":%u}",
              separator, ifindex, (uint64_t)port.packets, (uint64_t)port.bytes, (uint64_t)port.ect_packets,
-             (uint64_t)port.marks, (uint64_t)heard.count, (uint64_t)heard.ns, config.kmin_bytes, config.kmax_bytes,
+             (uint64_t)port.marks, (uint64_t)echoed.count, (uint64_t)echoed.ns, config.kmin_bytes, config.kmax_bytes,
              (double)config.pmax_of_65536 / ECN_CERTAIN, config.packets);
       separator = ",";
     }
