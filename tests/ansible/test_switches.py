@@ -21,7 +21,7 @@ from tests.ansible.switches import FAKE, GOLDEN, PLAN, PORTS, facts, golden_text
 
 pytestmark = pytest.mark.unit
 
-TEMPLATES = Path(__file__).parents[2] / "ansible/roles/switches/templates"
+ROLE = Path(__file__).parents[2] / "ansible/roles/switches"
 # A router: ECN alone, and two routing engines.
 MX480 = "\n        pfc: false\n        routing_engines: 2"
 ACTIONS = ("release", "pending", "compare", "apply", "confirm", "rollback")
@@ -29,9 +29,16 @@ RENDER = """
 - hosts: all
   connection: local
   gather_facts: false
+  vars:
+    switches_shared: []
+    templates: >-
+      {% for action in actions %}
+      {{ 'shared' if action in switches_shared else switches_facts.system }}/{{ action }}.j2
+      {% endfor %}
   tasks:
+    - include_vars: "{{ variables }}/{{ switches_facts.system }}.yml"
     - copy:
-        content: "{{ query('template', *templates) | to_json }}"
+        content: "{{ query('template', *templates.split()) | to_json }}"
         dest: "{{ rendered }}/{{ inventory_hostname }}.json"
 """
 
@@ -40,16 +47,13 @@ RENDER = """
 def rendered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
     """All that is said to each kind of switch, rendered by Ansible itself."""
     folder = tmp_path_factory.mktemp("rendered")
-    hosts = {
-        system: facts(system, folder) | {"templates": [f"{system}/{action}.j2" for action in ACTIONS]}
-        for system in PORTS
-    }
-    hosts["mx480"] = facts("junos", folder, MX480) | {"templates": [f"junos/{action}.j2" for action in ACTIONS]}
-    (folder / "templates").symlink_to(TEMPLATES)
-    (folder / "hosts.json").write_text(json.dumps({"all": {"vars": {"rendered": str(folder)}, "hosts": hosts}}))
+    hosts = {system: facts(system, folder) for system in PORTS} | {"mx480": facts("junos", folder, MX480)}
+    variables = {"rendered": str(folder), "actions": ACTIONS, "variables": str(ROLE / "vars")}
+    (folder / "templates").symlink_to(ROLE / "templates")
+    (folder / "hosts.json").write_text(json.dumps({"all": {"vars": variables, "hosts": hosts}}))
     (folder / "play.yml").write_text(RENDER)
     command = [Path(sys.executable).with_name("ansible-playbook"), "-i", "hosts.json", "play.yml"]
-    config = TEMPLATES.parents[2] / "ansible.cfg"
+    config = ROLE.parents[1] / "ansible.cfg"
     environment = os.environ | {"LC_ALL": "C.UTF-8", "ANSIBLE_CONFIG": str(config)}
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
