@@ -7,7 +7,6 @@ ROUNDABOUT_GOLDEN=1 renews the golden files: read the difference.
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from difflib import SequenceMatcher
@@ -16,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from roundabout.runner.hosts.playbooks import Playbook, ProvisionError, run_playbook
-from tests.ansible.switches import FAKE, GOLDEN, PLAN, PORTS, facts, golden_text
+from roundabout.runner.hosts.playbooks import ProvisionError, run_playbook
+from tests.ansible.switches import FAKE, GOLDEN, PLAN, PORTS, SYSTEMS, Switches, facts, golden_text
 
 pytestmark = pytest.mark.unit
 
@@ -43,12 +42,19 @@ RENDER = """
 """
 
 
+def actions_of(system: str) -> list[str]:
+    """Return the conversations with a system. A few systems save a change apart."""
+    return [*ACTIONS, *(["save"] if (ROLE / "templates" / system / "save.j2").exists() else [])]
+
+
 @pytest.fixture(scope="module")
 def rendered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
     """All that is said to each kind of switch, rendered by Ansible itself."""
     folder = tmp_path_factory.mktemp("rendered")
     hosts = {system: facts(system, folder) for system in PORTS} | {"mx480": facts("junos", folder, MX480)}
-    variables = {"rendered": str(folder), "actions": ACTIONS, "variables": str(ROLE / "vars")}
+    for system in hosts:
+        hosts[system]["actions"] = actions_of(system)
+    variables = {"rendered": str(folder), "variables": str(ROLE / "vars")}
     (folder / "templates").symlink_to(ROLE / "templates")
     (folder / "hosts.json").write_text(json.dumps({"all": {"vars": variables, "hosts": hosts}}))
     (folder / "play.yml").write_text(RENDER)
@@ -58,7 +64,7 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     texts = {system: json.loads((folder / f"{system}.json").read_text()) for system in hosts}
-    return {system: dict(zip(ACTIONS, texts[system], strict=True)) for system in hosts}
+    return {system: dict(zip(actions_of(system), texts[system], strict=True)) for system in hosts}
 
 
 def split_off_plan(texts: dict[str, str]) -> dict[str, str]:
@@ -69,8 +75,9 @@ def split_off_plan(texts: dict[str, str]) -> dict[str, str]:
     return {"plan": plan} | {action: text.replace(plan, PLAN) for action, text in texts.items()}
 
 
-@pytest.mark.parametrize("system", [*PORTS, "mx480"])
-@pytest.mark.parametrize("action", ["plan", *ACTIONS])
+@pytest.mark.parametrize(
+    ("system", "action"), [(system, each) for system in (*PORTS, "mx480") for each in ("plan", *actions_of(system))]
+)
 def test_rendered_switch_commands_equal_the_golden_files(
     rendered: dict[str, dict[str, str]], system: str, action: str
 ) -> None:
@@ -85,75 +92,22 @@ def test_rendered_switch_commands_equal_the_golden_files(
 UNDONE = "What was changed without being confirmed, the switch undoes by itself within 5 minutes"
 
 
-class Switches:
-    """A fake switch of each system, with whatever Roundabout made of it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.hosts = {system: facts(system, folder) for system in PORTS}
-        for system in PORTS:
-            self.hosts[system]["switches_ssh"] = [*FAKE, str(folder / "now" / system)]
-        self.wait(0)
-        self.keep("found")
-
-    def play(self, name: Playbook, **options: Any) -> dict[str, int]:
-        """How often each switch was changed."""
-        inventory = self.folder / "hosts.json"
-        groups = {"rack": {"hosts": {}}, "switches": {"hosts": self.hosts}}
-        inventory.write_text(json.dumps({"all": {"children": groups}}))
-        return run_playbook(name, [inventory], **options).changed
-
-    def complaints(self, name: Playbook) -> str:
-        """What a playbook fails with, in one line."""
-        with pytest.raises(ProvisionError) as error:
-            self.play(name)
-        return " ".join(str(error.value.hint).split())
-
-    def wait(self, minutes: int) -> None:
-        """Time passes, for the switches."""
-        for system in PORTS:
-            subprocess.run([*FAKE, self.folder / "now" / system, "--minutes", str(minutes)], check=True)
-
-    def keep(self, name: str) -> None:
-        """All switches, to be restored by this name."""
-        shutil.copytree(self.folder / "now", self.folder / name)
-
-    def restore(self, name: str) -> None:
-        shutil.rmtree(self.folder / "now")
-        shutil.copytree(self.folder / name, self.folder / "now")
-
-    def state(self, system: str, name: str = "now") -> dict[str, Any]:
-        state: dict[str, Any] = json.loads((self.folder / name / system / "switch.json").read_text())
-        return state
-
-    def running(self, name: str = "now") -> dict[str, Any]:
-        """What is in force; Junos' statements by name, as their order is the switch's affair."""
-        found = {system: self.state(system, name)["running"] for system in PORTS}
-        return found | {"junos": sorted(found["junos"])}
-
-    def become(self, system: str, **state: Any) -> None:
-        (self.folder / "now" / system / "switch.json").write_text(json.dumps(self.state(system) | state))
-
-    def drift(self) -> None:
-        """Somebody changes a value on each."""
-        junos, sonic, tofino = (self.state(system)["running"] for system in PORTS)
-        at = next(number for number, statement in enumerate(junos) if "fill-level" in statement)
-        junos[at] = junos[at].replace("[ 5 10 ]", "[ 5 20 ]")
-        del sonic["QUEUE"]["Ethernet4|3"]
-        tofino["port.port"]["129"]["RX_PFC_EN_MAP"] = 0
-        for system, running in zip(PORTS, (junos, sonic, tofino), strict=True):
-            self.become(system, running=running)
-
-    def files(self) -> list[str]:
-        """What Roundabout keeps on the switches."""
-        return sorted(path.name for path in (self.folder / "now").rglob("*roundabout*"))
+def drift(switches: Switches) -> None:
+    """Somebody changes a value on each."""
+    junos, sonic, tofino = (switches.state(system)["running"] for system in SYSTEMS)
+    at = next(number for number, statement in enumerate(junos) if "fill-level" in statement)
+    junos[at] = junos[at].replace("[ 5 10 ]", "[ 5 20 ]")
+    del sonic["QUEUE"]["Ethernet4|3"]
+    tofino["port.port"]["129"]["RX_PFC_EN_MAP"] = 0
+    for system, running in zip(SYSTEMS, (junos, sonic, tofino), strict=True):
+        switches.become(system, running=running)
 
 
 @pytest.fixture(scope="module")
 def configured(tmp_path_factory: pytest.TempPathFactory) -> Switches:
     """Switches that were changed once, kept as `found` and `configured`."""
-    switches = Switches(tmp_path_factory.mktemp("switches"))
-    assert switches.play("site") == dict.fromkeys(PORTS, 2)
+    switches = Switches(tmp_path_factory.mktemp("switches"), SYSTEMS)
+    assert switches.play("site") == dict.fromkeys(SYSTEMS, 2)
     assert switches.files() == ["roundabout-before-tofino.py", "roundabout-before.sh"]
     switches.keep("configured")
     return switches
@@ -168,7 +122,7 @@ def switches(configured: Switches) -> Switches:
 def test_check_mode_says_what_would_change_and_changes_nothing(switches: Switches) -> None:
     switches.restore("found")
     shown: list[str] = []
-    assert switches.play("site", check=True, show=shown.append) == dict.fromkeys(PORTS, 1)
+    assert switches.play("site", check=True, show=shown.append) == dict.fromkeys(SYSTEMS, 1)
     text = " ".join(" ".join(shown).split())
     assert "+ ROUNDABOUT class-of-service drop-profiles ROUNDABOUT interpolate fill-level [ 5 10 ];" in text
     assert "differs PORT_QOS_MAP|Ethernet0 pfc_enable: found 5, expected 3" in text
@@ -182,14 +136,14 @@ def test_check_mode_says_what_would_change_and_changes_nothing(switches: Switche
 
 def test_a_confirmed_change_stays_and_a_second_time_changes_nothing(switches: Switches) -> None:
     switches.wait(60)
-    assert switches.play("site") == dict.fromkeys(PORTS, 0)
+    assert switches.play("site") == dict.fromkeys(SYSTEMS, 0)
     assert switches.running() == switches.running("configured") != switches.running("found")
     assert switches.state("sonic")["saved"] == switches.state("sonic")["running"]
 
 
 def test_verify_names_drift_and_what_is_wrong_with_ports(switches: Switches) -> None:
     switches.play("verify")
-    switches.drift()
+    drift(switches)
     sonic, tofino = (switches.state(system)["running"] for system in ("sonic", "tofino"))
     sonic["PORT"]["Ethernet4"] |= {"speed": "100000", "mtu": "1500"}
     tofino["port.port"]["129"]["RX_MTU"] = 1518
@@ -226,22 +180,22 @@ def test_an_unmanaged_switch_is_never_contacted(switches: Switches, monkeypatch:
 
 
 def test_a_rollback_brings_back_exactly_what_was_found(switches: Switches) -> None:
-    assert switches.play("rollback") == dict.fromkeys(PORTS, 1)
+    assert switches.play("rollback") == dict.fromkeys(SYSTEMS, 1)
     assert switches.running() == switches.running("found")
     assert switches.files() == []
     shown: list[str] = []
-    assert switches.play("rollback", show=shown.append) == dict.fromkeys(PORTS, 0)
-    assert "\n".join(shown).count("msg: nothing to undo") == len(PORTS)
+    assert switches.play("rollback", show=shown.append) == dict.fromkeys(SYSTEMS, 0)
+    assert "\n".join(shown).count("msg: nothing to undo") == len(SYSTEMS)
 
 
 @pytest.mark.proof
 def test_a_change_that_cuts_the_switch_off_is_undone_by_the_switch(switches: Switches) -> None:
-    switches.drift()
+    drift(switches)
     drifted = switches.running()
-    for system in PORTS:
+    for system in SYSTEMS:
         switches.become(system, cuts=True)
     said = switches.complaints("site")
-    for system in PORTS:
+    for system in SYSTEMS:
         switches.become(system, cuts=False)
         timeout = (
             f"switch {system}, confirm: ssh: connect to host switch port 22: Connection timed out (exit status 255)"
@@ -250,7 +204,7 @@ def test_a_change_that_cuts_the_switch_off_is_undone_by_the_switch(switches: Swi
     assert switches.running() == switches.running("configured")
 
     said = switches.complaints("verify")
-    for system in PORTS:
+    for system in SYSTEMS:
         assert f"switch {system}: a change of before was not confirmed, and undoes itself within 5 minutes" in said
     switches.wait(4)
     assert switches.running() == switches.running("configured")
@@ -261,7 +215,7 @@ def test_a_change_that_cuts_the_switch_off_is_undone_by_the_switch(switches: Swi
     assert switches.files() == ["roundabout-before-tofino.py", "roundabout-before.sh"]
 
     switches.restore("waiting")
-    assert switches.play("rollback") == dict.fromkeys(PORTS, 1)
+    assert switches.play("rollback") == dict.fromkeys(SYSTEMS, 1)
     switches.wait(60)
     assert switches.running() == switches.running("found")
     assert switches.files() == []
@@ -270,7 +224,7 @@ def test_a_change_that_cuts_the_switch_off_is_undone_by_the_switch(switches: Swi
 @pytest.mark.proof
 def test_a_confirmation_that_comes_too_late_is_no_success(switches: Switches) -> None:
     switches.restore("found")
-    for system in PORTS:
+    for system in SYSTEMS:
         switches.become(system, late=5)
     said = switches.complaints("site")
     assert "switch junos took the change, but is not as requested" in said
@@ -558,7 +512,7 @@ def test_each_class_has_a_reservation_or_strict_priority(rendered: dict[str, dic
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("system", PORTS)
+@pytest.mark.parametrize("system", SYSTEMS)
 def test_a_change_that_is_cut_short_at_whatever_line_leaves_nothing(system: str, tmp_path: Path) -> None:
     switch = tmp_path / system
     wait = [*FAKE, switch, "--minutes", "5"]

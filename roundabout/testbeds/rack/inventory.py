@@ -26,6 +26,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from roundabout.core.errors import UsageError
+from roundabout.core.paths import ROOT
 from roundabout.settings.settings_nic import DCQCN_RULES
 from roundabout.spec.assembly.validation_errors import parse_as
 from roundabout.spec.base import Name, NodeName, Positive, Strict, Text, Tuple, drop_defaults
@@ -33,6 +34,9 @@ from roundabout.spec.errors import SpecError
 from roundabout.spec.reader.yaml_source import Block, Document, read_document, shown_path
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Ecn as Thresholds
+
+SWITCH_SYSTEMS = (*sorted(path.stem for path in (ROOT / "ansible/roles/switches/vars").glob("*.yml")), "unmanaged")
+"""Systems of switches. Each that the playbooks know has a file of variables."""
 
 SECRET = re.compile(r"pass|secret|token|private_key", re.IGNORECASE)
 ECT0 = 2  # ECN bits of a ToS byte: ECN-capable transport
@@ -69,6 +73,12 @@ def _router_address(text: str) -> str:
         return str(IPv4Address(text))
     except ValueError:
         raise ValueError("a switch's IPv4 address, as in 10.10.255.1") from None
+
+
+def _switch_system(text: str) -> str:
+    if text not in SWITCH_SYSTEMS:
+        raise ValueError(f"one of {', '.join(SWITCH_SYSTEMS)}")
+    return text
 
 
 def _matching(pattern: str, expected: str) -> AfterValidator:
@@ -282,7 +292,7 @@ class Ecn(Strict):
     Kmin_cells: Cells
     Kmax_cells: Cells
     Pmax_percent: Annotated[int, Field(ge=1, le=100)]
-    pfc_skid_cells: Cells | None = None  # for Tofino; SONiC computes headroom from the cable length
+    pfc_skid_cells: Cells | None = None  # for Tofino; other systems compute headroom
     queue_cells: Cells | None = None  # for Junos, whose thresholds are percentages of this length
 
     @model_validator(mode="after")
@@ -309,7 +319,7 @@ class Switches(Strict):
     """
 
     ansible_user: User = "admin"
-    system: Literal["junos", "sonic", "tofino", "unmanaged"]
+    system: Annotated[str, AfterValidator(_switch_system)]
     confirm_minutes: Annotated[int, Field(ge=1, le=60)] = 5
     ecn: Ecn | None = None  # may be omitted if all switches are unmanaged
     cable_length_m: Annotated[int, Field(ge=1, le=1000)] | None = (

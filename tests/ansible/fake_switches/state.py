@@ -79,6 +79,41 @@ FACTORY: dict[str, Any] = {
         },
         "timers": {},
     },
+    # Header, interfaces and class 0's thresholds: `?rev=applied` of NVIDIA's Cumulus Linux Automation Workshop (5.5.1).
+    # `nv config show` has of it what is set, with interfaces in ranges (NVUE reference).
+    "cumulus": {
+        "platform": "MSN2700",
+        "release": "5.11.0",
+        "running": {
+            "interface": {
+                "eth0": {"ip": {"address": {"dhcp": {}}, "vrf": "mgmt"}, "type": "eth"},
+                "swp1-2": {"link": {"state": {"up": {}}}, "type": "swp"},
+            },
+            "qos": {"congestion-control": {"default-global": {"traffic-class": {"0": {"min-threshold": 150000}}}}},
+            "system": {"hostname": "tor"},
+        },
+        "links": {
+            port: {"auto-negotiate": "on", "duplex": "full", "fec": "auto", "mtu": 9216, "speed": "50G"}
+            for port in ("swp1", "swp2")
+        },
+        "revisions": {"1": {"state": "applied_and_saved"}},
+    },
+    # The release is NAPALM's sample, and so are the fields of interfaces.
+    "eos": {
+        "platform": "DCS-7060CX-32S",
+        "release": "4.30.0F-31408673.4300F (engineering build)",
+        "running": {
+            "hostname tor": None,
+            "interface Ethernet1": {"description gpu0": None},
+            "interface Ethernet2": {"mtu 9214": None},
+            "qos map dscp 8 to traffic-class 1": None,
+        },
+        "interfaces": {
+            port: {"mtu": 9214, "bandwidth": 50000000000, "interfaceStatus": "connected", "lineProtocolStatus": "up"}
+            for port in ("Ethernet1", "Ethernet2")
+        },
+        "sessions": {},
+    },
 }
 # What tests make of it: `refuses` (a pattern of commands), `cuts` (a change cuts the switch off), `late` (the next
 # connection after a change takes so many minutes).

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A switch, as far as an ssh session shows it. Constructed from its vendor's documentation: no line of it was recorded.
+"""A switch, as far as an ssh session shows it. Constructed from documentation and public samples: nothing was recorded.
 
     switch.py FOLDER               one session: what is said on standard input, and the answers
     switch.py FOLDER --minutes N   N minutes pass
 
-The folder is called as the system is (junos, sonic, tofino), and keeps the switch's state.
+The folder is called as the system is (junos, sonic, ...), and keeps the switch's state.
 """
 
 import sys
 from pathlib import Path
 
+import eos
 import junos
+import nvue
 import shell
 from state import load, save
 
-SYSTEMS = {"junos": junos, "sonic": shell, "tofino": shell}
+SYSTEMS = {"cumulus": nvue, "eos": eos, "junos": junos, "sonic": shell, "tofino": shell}
 
 
 def pass_time(folder: Path, minutes: int) -> None:
