@@ -46,14 +46,15 @@ def draw_pictures() -> dict[str, str]:
 _ABOUT = (
     "A row is one result of a paper: A is HotNets'22, B the interleaving thesis, and C Salamy's thesis. The "
     "experiment that shows it runs on testbeds: computed packet by packet (packets, a circle), measured with real "
-    "programs in namespaces (lab, a square), or computed with links that are shared equally (flow level, a "
-    "diamond). The best of them that models what the result depends on decides. One that does not model it is not "
-    "shown.",
-    "A row passes when the 95 % interval of each deciding figure is within the tolerance (grey), and fails when "
-    "an interval is outside. It is undecided when an interval crosses the edge, and has too few repetitions "
-    "when there is no interval. [Basis of expectations](../explanation/expectation-basis.md) says what a pass of a "
-    "fitted figure is worth. [Published runs](gallery/published.md) lists the runs, their revisions and machines, "
-    "and [Publish results](../contributing/publishing.md) how a figure comes here.",
+    "programs in namespaces (lab, a square), or computed with links that are shared equally (flow level, a diamond). "
+    "The first of flow level, packets and lab that models what the result depends on decides. Others are *not "
+    "shown*.",
+    "A row passes when the 95 % interval of each deciding figure is within the tolerance (grey), and fails when an "
+    "interval is outside. It is inconclusive when an interval crosses the edge, or where there is none, for which "
+    "four repetitions are needed; exact figures of the flow level need none. [Basis of "
+    "expectations](../explanation/expectation-basis.md) says what a pass of a fitted figure is worth. [Published "
+    "runs](gallery/published.md) lists the runs, their revisions and machines, and [Publish "
+    "results](../contributing/publishing.md) how a figure comes here.",
     "The picture has for each row the deciding figure that differs most from the paper's, as a multiple of it. The "
     "number at the right counts the deciding figures that pass.",
 )

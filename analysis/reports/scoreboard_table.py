@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scoreboard on a screen: a block for each result, with the paper and each testbed in a column of its own."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -22,6 +23,7 @@ from analysis.reports.scoreboard import (
     heading_of,
 )
 from roundabout.core.verdict_words import NOT_MEASURED, Word
+from roundabout.spec.expectation import Basis
 
 MAX_LINES = 4
 """Largest number of figures that the screen lists for a row; the page and the JSON have all."""
@@ -70,9 +72,9 @@ def summarize(lines: Sequence[ScoreboardRow]) -> str:
     short = sum(line.lacks_intervals for line in lines)
     computed = sum(line.computed for line in lines)
     words = [
-        f"{counts['pass']} pass",
+        f"{counts['pass']} pass{_count_bases(lines)}",
         f"{counts['fail']} fail",
-        f"{counts['inconclusive'] - short} are undecided",
+        f"{counts['inconclusive'] - short} are inconclusive",
         f"{short} have too few repetitions for an interval",
         f"{counts[NOT_MEASURED]} are not measured",
     ]
@@ -81,10 +83,19 @@ def summarize(lines: Sequence[ScoreboardRow]) -> str:
         sentences.append(f"Computed figures decide {computed} of {known} rows, and measured ones the others.")
     open_ = [line for line in lines if line.deciding and line.verdict != "pass"]
     if open_:
-        sentences.append(
-            f"{sum(bool(line.cause) for line in open_)} of {len(open_)} that do not pass have a known cause."
-        )
+        explained = sum(bool(line.cause) for line in open_)
+        sentences.append(f"{explained} of {len(open_)} that do not pass say why, or what would decide them.")
     return "\n".join(sentences)
+
+
+def _count_bases(lines: Sequence[ScoreboardRow]) -> str:
+    """Return how many of the rows that pass rest on which basis, in parentheses; of several, the strongest counts."""
+    strongest = Counter(
+        next((basis for basis in Basis if basis in line.bases), "claims in words")
+        for line in lines
+        if line.verdict == "pass"
+    )
+    return f" ({', '.join(f'{count} {basis}' for basis, count in strongest.most_common())})" if strongest else ""
 
 
 def describe_testbed(line: ScoreboardRow, kind: str) -> str:
@@ -105,7 +116,8 @@ def describe_outcome(line: ScoreboardRow) -> str:
     basis = ", ".join(line.bases) or "claims in words"
     sentences = [f"{count_passes(line.decisive)} on {places} ({basis})."]
     if line.lacks_intervals:
-        sentences.append("The others have too few repetitions for an interval.")
+        which = "The others have" if any(each.verdict == "pass" for each in line.decisive) else "They have"
+        sentences.append(f"{which} too few repetitions for an interval.")
     if line.cause and line.verdict != "pass":
         sentences.append(line.cause)
     return " ".join(sentences)
