@@ -15,15 +15,18 @@ import yaml
 from analysis.advice import senders, sources
 from analysis.advice.advice import read_placements
 from analysis.advice.observed_jobs import ObservedJob, observe_counters
+from analysis.advice.topologies import read_topology
 from analysis.records.call import Record, RecordError
 from analysis.records.readers import chakra, inspector, kineto, nccl_tests
 from roundabout.core.errors import RoundaboutError, UsageError
+from roundabout.models.cluster.placement import host_tree_of
 from roundabout.plan import make_plan
 from roundabout.spec import EXPERIMENTS, SpecError, load_experiment
 from roundabout.spec.trace_readers import lingjun
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.variables import playbook_variables
 from tests.analysis.advice.advice_inputs import GBPS, HOSTS, JOBS, csv, rows, series, slurm
+from tests.analysis.advice.scheduler_files import HYPERNODES, TWO_LEVELS
 from tests.rack.conftest import examples
 from tests.spec.cluster_traces.recorded_jobs import JOB, NEVER, RUNNING, TOPOLOGY
 from tests.spec.cluster_traces.trace_files import TABLES, read_file
@@ -129,6 +132,11 @@ def _trace_reader(kind: str) -> Reader:
     return Reader(partial(_read_trace, kind, TABLES[kind][0].file), [sample])
 
 
+def _read_scheduler_topology(folder: Path, damaged: str) -> None:
+    topology, _ = read_topology(str(folder / damaged), ("n1", "node-9"), GBPS)
+    assert topology.hosts and topology.is_tree and host_tree_of(topology).hosts
+
+
 def _read_topology(folder: Path, damaged: str) -> None:
     lingjun.read_topology(folder / damaged, gpus_per_host=8, line_rate_gbps=50, payload_rate_gbps=43)
 
@@ -176,6 +184,10 @@ READERS = {
     ),
     "placements": Reader(
         _read_placements, [{"p.yaml": b"spread: {L1: [j1], L2: [j2]}\none:\n  L1: [j1, j2]\n"}], "yaml", ADVICE_WORDS
+    ),
+    "topology of Slurm": Reader(_read_scheduler_topology, [{"topology.conf": TWO_LEVELS.encode()}]),
+    "HyperNodes": Reader(
+        _read_scheduler_topology, [{"hypernodes.yaml": HYPERNODES.encode()}], "yaml", ("", "s0", "s9", "node-0", "Node")
     ),
     **{f"trace: {kind}": _trace_reader(kind) for kind in TABLES},
     "trace: philly": Reader(

@@ -144,7 +144,7 @@ def test_dumped_yaml_is_read_back(value: Any) -> None:
         ("- " + "7" * 301, ":1: [0]: found '7777"),
         ('a: "\\ud83d"', ":1: a: found half of a surrogate pair, expected whole characters"),
         ("a: *b", "found an alias"),
-        ("a: 1\n---\nb: 2", ":2: found another document, expected a single document in the stream"),
+        ("a: 1\n---\nb: 2", ":3: found another document, expected a single document in the stream"),
         ("j: [n[1-3], n4]", ":1: found '[', expected ',' or ']'"),
         ("- a\nb", ":2: found none, expected ':'"),
         ("a: 'x", ":1: found unexpected end of stream, expected valid YAML"),

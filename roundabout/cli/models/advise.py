@@ -68,7 +68,11 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     ] = False,
     topology: Annotated[
         str | None,
-        typer.Option(metavar="NAME|FILE", help="For --migrate: hosts, cables and routes. Default: those of the run."),
+        typer.Option(
+            metavar="NAME|FILE",
+            help="For --migrate: hosts, cables and routes; also a topology.conf of Slurm or HyperNodes of Volcano. "
+            "Default: those of the run.",
+        ),
     ] = None,
     move: Annotated[
         str | None,
@@ -88,9 +92,9 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     source = _source_of(source, inventory)
     is_run = inventory is None and _is_run(source)
     _check_options(capacity, page, check, is_run=is_run)
-    migration = MigrationOptions(migrate, topology, move)
+    migration = MigrationOptions(migrate, topology, move, capacity)
     migration.check(placements or check, is_run=is_run)
-    given = migration.capacity_gbps(capacity)
+    given = migration.capacity_gbps
     with show_step() as report:
         observed, notes, capacity_gbps = _observe(source, inventory, jobs, given, lasting, runs, report)
     if migrate:

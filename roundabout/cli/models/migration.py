@@ -2,6 +2,7 @@
 """`roundabout advise --migrate`: recommend swaps of running workers."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +15,8 @@ from roundabout.store.files import write_text
 from roundabout.terminal.advice_output import show_advice
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from analysis.advice.observed_jobs import ObservedJob
+    from roundabout.models.cluster.state import Placements
 
 
 def parse_seconds(option: str, text: str) -> float:
@@ -29,11 +29,15 @@ def parse_seconds(option: str, text: str) -> float:
 
 @dataclass(frozen=True)
 class MigrationOptions:
-    """The options of `--migrate`: a topology's name or file, and the time that a moved job stands still, as text."""
+    """The options of `--migrate`, and the capacity in Gbit/s.
+
+    `topology` is a name or a file, and `move` the time that a moved job stands still, as text.
+    """
 
     migrate: bool
     topology: str | None
     move: str | None
+    capacity: float | None
 
     def check(self, other: Path | None, *, is_run: bool) -> None:
         """Raise UsageError for options that do not go together; `other` is one of the other kinds of advice."""
@@ -48,11 +52,17 @@ class MigrationOptions:
             hint = "name one, or write one with `roundabout new --from`; its routing is the map from flows to cables"
             raise UsageError("--migrate: found no --topology, expected it for counters", hint)
 
-    def capacity_gbps(self, given: float | None) -> float | None:
+    @property
+    def capacity_gbps(self) -> float | None:
         """Return the capacity that is given, or the payload rate of the topology's bottleneck."""
-        if given is None and self.topology:
-            return load_topology(self.topology).bottleneck.payload_rate_gbps
-        return given
+        from analysis.advice.topologies import scheduler_of  # noqa: PLC0415
+
+        if self.capacity is not None or not self.topology:
+            return self.capacity
+        if scheduler_of(self.topology):
+            hint = "give the payload rate of a cable: a scheduler's file has no rates"
+            raise UsageError(f"--topology {self.topology}: found no --capacity, expected it", hint)
+        return load_topology(self.topology).bottleneck.payload_rate_gbps
 
     @property
     def move_s(self) -> float:
@@ -65,7 +75,7 @@ def show_migration(  # noqa: PLR0913 - one for each input
     options: MigrationOptions,
     source: str,
     files: tuple[Path | None, Path | None, Path],
-    notes: "Sequence[str]",
+    notes: Sequence[str],
     *,
     as_json: bool,
 ) -> None:
@@ -77,12 +87,13 @@ def show_migration(  # noqa: PLR0913 - one for each input
     from analysis.advice.migration_advice import advise_migration  # noqa: PLC0415
 
     hosts_file, page, runs = files
-    topology, placed = _placements(source, options.topology, hosts_file, runs)
+    topology, placed, topology_notes = _placements(source, options, hosts_file, runs)
+    notes = [*notes, *topology_notes]
     found = advise_migration(jobs, placed, topology, options.move_s)
     if page:
         write_text(page, migration_tables.render_page(found, source))
     show_advice(
-        migration_tables.record(found) | {"notes": list(notes)},
+        migration_tables.record(found) | {"notes": notes},
         [*advice_tables.note_tables(notes), *migration_tables.tables(found)],
         migration_tables.EXPLAINED,
         {"page": page},
@@ -91,14 +102,21 @@ def show_migration(  # noqa: PLR0913 - one for each input
 
 
 def _placements(
-    source: str, name: str | None, hosts: Path | None, runs: Path
-) -> tuple[Topology, dict[str, tuple[str, ...]]]:
-    """Return the topology, and the hosts of each job: of the file, or else as the run has them."""
+    source: str, options: MigrationOptions, hosts: Path | None, runs: Path
+) -> tuple[Topology, "Placements", Sequence[str]]:
+    """Return the topology, the hosts of each job, and notes on the topology. A run has both, unless they are given."""
     from analysis.advice.senders import read_senders  # noqa: PLC0415
+    from analysis.advice.topologies import read_topology  # noqa: PLC0415
 
+    placed: Placements
     if hosts:
-        assert name is not None
-        return load_topology(name), {job: tuple(each) for job, each in read_senders(hosts).senders.items()}
-    specs = [TrialSpec.model_validate(trial["spec"]) for trial in Run.open(source, runs).trials()]
-    placed = {job: tuple(dict.fromkeys(each.workers)) for spec in specs for job, each in spec.jobs.items()}
-    return load_topology(name) if name else specs[-1].topology, placed
+        placed = read_senders(hosts).senders
+    else:
+        specs = [TrialSpec.model_validate(trial["spec"]) for trial in Run.open(source, runs).trials()]
+        placed = {job: tuple(dict.fromkeys(each.workers)) for spec in specs for job, each in spec.jobs.items()}
+        if options.topology is None:
+            return specs[-1].topology, placed, ()
+    assert options.topology is not None
+    known = {host for each in placed.values() for host in each}
+    topology, notes = read_topology(options.topology, known, options.capacity)
+    return topology, placed, notes

@@ -153,6 +153,17 @@ def load_yaml(path: Path, most_bytes: int = MAX_BYTES, *, all_text: bool = False
     return Content(file, builder.value(node, ()), builder.mark(node, ()))
 
 
+def load_documents(path: Path) -> list[Content]:
+    """Read all documents of a YAML file. Scalars such as `007` and `on` stay text.
+
+    Raises SpecError if the file cannot be read or is outside the subset of YAML.
+    """
+    file = shown_path(path)
+    builder = _Builder(file, all_text=True)
+    nodes = _nodes(read_text(path, file, MAX_BYTES), file)
+    return [Content(file, builder.value(node, ()), builder.mark(node, ())) for node in nodes]
+
+
 def read_text(path: Path, file: str, most_bytes: int) -> str:
     """Return the text of a file. `file` is its name in messages.
 
@@ -242,6 +253,14 @@ def dump(value: object, width: int = 80) -> str:
 
 
 def _node(text: str, file: str) -> yaml.Node | None:
+    nodes = _nodes(text, file)
+    if len(nodes) > 1:
+        line = nodes[1].start_mark.line + 1
+        raise SpecError(file, "another document", "a single document in the stream", line=line)
+    return nodes[0] if nodes else None
+
+
+def _nodes(text: str, file: str) -> list[yaml.Node]:
     try:
         return _compose(text)
     except yaml.MarkedYAMLError as error:
@@ -270,21 +289,23 @@ def _found_and_expected(error: yaml.MarkedYAMLError) -> tuple[str, str]:
     return ("none", expected) if missing else (found, "valid YAML")
 
 
-def _compose(text: str) -> yaml.Node | None:
+def _compose(text: str) -> list[yaml.Node]:
     """Compose with libyaml. Compose with PyYAML, which is slower, what both read differently or libyaml refuses.
 
-    `_node` explains the messages of PyYAML's own parser.
+    `_nodes` explains the messages of PyYAML's own parser.
     """
     if FastLoader is not None and not _READ_DIFFERENTLY.search(text):
         with suppress(yaml.YAMLError, _RefusedError):
-            return _get_node(FastLoader(text))
-    return _get_node(_Loader(text))
+            return _get_nodes(FastLoader(text))
+    return _get_nodes(_Loader(text))
 
 
-def _get_node(loader: Any) -> yaml.Node | None:
+def _get_nodes(loader: Any) -> list[yaml.Node]:
+    nodes: list[yaml.Node] = []
     try:
-        node: yaml.Node | None = loader.get_single_node()
-        return node
+        while loader.check_node():
+            nodes.append(loader.get_node())
+        return nodes
     finally:
         loader.dispose()
 

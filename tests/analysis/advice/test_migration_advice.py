@@ -128,8 +128,11 @@ def test_counters_a_map_of_jobs_and_a_topology_give_advice(tmp_path, capsys):
     assert {said["swaps"][0]["job"], said["swaps"][0]["other_job"]} <= {"j1", "j2", None}
     assert said["swaps"][0]["gain"]["value"] > 1.1
     assert "Swaps, one after the other" in (tmp_path / "page.html").read_text()
-    assert main(words) == 0
-    assert "move, if" in " ".join(capsys.readouterr().out.split())
+    switches = "SwitchName=a Nodes=j1a,j2a,x0\nSwitchName=b Nodes=j1b,j2b,x1\nSwitchName=root Switches=a,b\n"
+    (tmp_path / "topology.conf").write_text(switches)
+    assert main([*words[:-3], str(tmp_path / "topology.conf"), *words[-2:], "--capacity", "50"]) == 0
+    tables = " ".join(capsys.readouterr().out.split())
+    assert "move, if" in tables and "neither rates nor numbers of cables" in tables
 
 
 @pytest.mark.parametrize(
