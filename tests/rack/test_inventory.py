@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 import re
+import textwrap
 from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from roundabout.core.paths import ROOT
 from roundabout.spec import SpecError, load_topology
 from roundabout.spec.frames import payload_share
 from roundabout.testbeds.rack.inventory import check_topology, read_inventory
@@ -14,7 +16,7 @@ from tests.rack.conftest import examples
 
 pytestmark = pytest.mark.unit
 
-EXAMPLE = Path(__file__).parents[2] / "inventory.example"
+EXAMPLE = ROOT / "inventory.example"
 
 
 def test_the_example_is_an_inventory_as_it_is() -> None:
@@ -43,6 +45,13 @@ def test_a_topology_that_is_part_of_the_rack_fits(inventory_file: Path) -> None:
 @pytest.mark.parametrize("topology", ["configuration-a", "configuration-b"])
 def test_the_thesis_four_servers_are_both_of_its_configurations(topology: str) -> None:
     check_topology(read_inventory(EXAMPLE), load_topology(topology), "inventory")
+
+
+def test_the_inventory_for_public_testbeds_has_its_topology(tmp_path: Path) -> None:
+    page = (ROOT / "docs/how-to/public-testbeds.md").read_text()
+    block = page.partition("## The inventory\n\n")[2].partition("\n\n")[0]
+    (tmp_path / "inventory").write_text(textwrap.dedent(block))
+    check_topology(read_inventory(tmp_path / "inventory"), load_topology("configuration-a"), "inventory")
 
 
 MISTAKES = [
