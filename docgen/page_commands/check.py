@@ -232,9 +232,10 @@ def _check_conditions(command: str, values: dict[str, Any]) -> None:
 
 
 def _check_library(command: str, values: dict[str, Any]) -> None:
-    """Check profiles, topologies and identifications by their names."""
+    """Check profiles, topologies and identifications by their names. A topology may also be a file."""
     for topology in _chosen(values, "topology"):
-        _expect(topology, _names(TOPOLOGIES), "topology")
+        if not Path(topology).suffix:
+            _expect(topology, _names(TOPOLOGIES), "topology")
     if command == "cassini":
         for profile in _chosen(values, "profiles"):
             _expect(profile, _names(PROFILES), "profile")
