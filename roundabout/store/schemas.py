@@ -64,11 +64,12 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("iteration_ms", REAL, "ms", "start to end of communication"),
         Column("compute_ms", REAL, "ms", "start to begin of communication, a time-shift agent's delay included"),
         Column("communication_ms", REAL, "ms", "begin to end of communication, breaks between phases included"),
-        Column("sent_bytes", INTEGER, "bytes", "payload sent in this iteration"),
-        Column("received_bytes", INTEGER, "bytes", "payload received in this iteration"),
+        Column("sent_bytes", INTEGER, "bytes", "payload sent in this iteration; null where a program does not say it"),
+        Column("received_bytes", INTEGER, "bytes", "payload received in this iteration; null as above"),
         Column("late_ms", REAL, "ms", "worst lateness of the worker's own wake-ups in this iteration"),
         Column("delay_ms", REAL, "ms", "by which the time-shift agent delayed the iteration; null without one"),
         Column("loss", REAL, "", "of the batch that the worker trained on; null where nothing is trained"),
+        Column("bus_bandwidth_gbps", REAL, "Gbit/s", "that a program reported, as nccl-tests define it; null without"),
     ),
     # One row a host interface and sample (10 ms); byte and packet counts are cumulative.
     "counters": (

@@ -302,7 +302,8 @@ def _watch(
             worker, line = arrived.get(timeout=REFRESH_S)
         except Empty:
             continue
-        if line is None and worker not in running:
+        # A worker's failure after its job, such as the loss of a peer that has ended, changes no figure of the job.
+        if worker not in running and (line is None or worker.job not in {each.job for each in running}):
             continue
         _show(now, worker, event := _take_event(now, programs, arrived, worker, line))
         silence.end(worker, event["event"])
@@ -348,7 +349,8 @@ def _silence_timeout_s(spec: TrialSpec, site: HostGroup) -> float:
     """Return how long all trainers of a job may be silent. Nothing happens before a job begins."""
     slowest_ms = 1e3 * max(iteration_s(spec, name) for name in spec.jobs)
     begins_ms = max(job.begins_ms for job in spec.jobs.values())
-    return STALL_S + site.ms_on_host(STALL_ITERATIONS * slowest_ms + begins_ms) / 1e3
+    startup_s = max(job.trainer.startup_limit_s for job in spec.jobs.values())
+    return STALL_S + startup_s + site.ms_on_host(STALL_ITERATIONS * slowest_ms + begins_ms) / 1e3
 
 
 def _take_event(
@@ -388,7 +390,8 @@ def _explain_end(now: AttemptContext, programs: Programs, arrived: Arrived) -> N
 
 
 def _show(now: AttemptContext, worker: Worker, event: dict[str, Any]) -> None:
-    if worker.rank == 0 and event["event"] == "iteration":
+    job = now.trial.spec.jobs[worker.job]
+    if event["event"] == "iteration" and worker.rank == job.trainer.reporters(len(job.workers))[0]:
         lasted_ms = (event["comm_end_ns"] - event["start_ns"]) / 1e6 / now.session.site.dilation
         now.observer.iteration(worker.job, event["iteration"] + 1, lasted_ms)
 

@@ -122,11 +122,12 @@ def _iterations(measured: Measurement) -> Columns:
                 "iteration_ms": (comm_end - start) / 1e6,
                 "compute_ms": (compute_end - start) / 1e6,
                 "communication_ms": (comm_end - compute_end) / 1e6,
-                "sent_bytes": integers(events, "sent_bytes"),
-                "received_bytes": integers(events, "received_bytes"),
                 "late_ms": integers(events, "late_ns") / 1e6,
                 "delay_ms": _delays_ms(events),
-                "loss": np.array([event.get("loss") for event in events], dtype=object),
+                **{
+                    name: np.array([event.get(name) for event in events], dtype=object)
+                    for name in ("sent_bytes", "received_bytes", "loss", "bus_bandwidth_gbps")
+                },
             }
         )
     return _joined("iterations", parts)

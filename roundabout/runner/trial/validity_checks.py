@@ -186,11 +186,11 @@ def _median_ms(iterations: pa.Table) -> float | None:
 
 
 def _missing_iterations(trial: PlannedTrial, iterations: pa.Table) -> list[str]:
-    """Return the jobs whose workers did not all record the same iterations, or all of them."""
+    """Return the jobs whose reporting workers did not all record the same iterations, or all of them."""
     counts = Counter(zip(iterations["job"].to_pylist(), iterations["rank"].to_pylist(), strict=True))
     found = []
     for name, job in trial.spec.jobs.items():
-        each = [counts[name, rank] for rank in range(len(job.workers))]
+        each = [counts[name, rank] for rank in job.trainer.reporters(len(job.workers))]
         expected = trial.spec.iterations_of(name)
         if set(each) != {expected} and not (job.departs_ms is not None and len(set(each)) == 1):
             total = expected * len(each)
@@ -213,10 +213,12 @@ def missing_marks(trial: PlannedTrial, tables: Mapping[str, pa.Table]) -> list[s
     """
     if trial.spec.queue == "drop-tail":
         return []
+    flows = tables["flows"]
+    reported = set(flows["job"].to_pylist())
     over = {
         name: job
         for name, job in trial.spec.jobs.items()
-        if trial.job in (None, name) and job.transport.intended_queue == "thresholds"
+        if name in reported and trial.job in (None, name) and job.transport.intended_queue == "thresholds"
     }
     met = _merging_links(trial)
     slowed = [
@@ -226,7 +228,6 @@ def missing_marks(trial: PlannedTrial, tables: Mapping[str, pa.Table]) -> list[s
         and _communication_slowdown(job, tables["iterations"].filter(pc.equal(tables["iterations"]["job"], name)))
         > SLOWED
     ]
-    flows = tables["flows"]
     marks = flows.filter(pc.is_in(flows["job"], pa.array(over, pa.string())))["delivered_ce_segments"]
     if not slowed or pc.sum(marks).as_py() or marks.null_count:  # null for RDMA: NICs do not count by flow
         return []

@@ -3,6 +3,7 @@
 
 import inspect
 import json
+from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import Any, ClassVar, NamedTuple
 
@@ -59,6 +60,15 @@ class BaseTrainer(Strict):
     def nccl(self) -> bool:
         """Return True if the workers use NCCL, so that they need NCCL's settings and a check of its log."""
         return False
+
+    def reporters(self, workers: int) -> Sequence[int]:
+        """Return the ranks of the workers that report iterations, of a job with so many workers."""
+        return range(workers)
+
+    @property
+    def startup_limit_s(self) -> float:
+        """Return the time that workers need from the job's start to the beginning of their first iteration, at most."""
+        return 0.0
 
     @property
     def scheduled(self) -> bool:
