@@ -257,12 +257,12 @@ def test_iterations_come_from_a_file(run, tmp_path):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("true", "exit status 0; no line of its output matched the pattern, pattern 'step .*it printed nothing"),
-        ("echo hello; exit 3", "exit status 3; no line .* its last lines: hello$"),
-        ("echo step 5; echo oops >&2; kill -SEGV $$", r"SIGSEGV after 1 of 2 .*(step 5 \| oops|oops \| step 5)$"),
-        ("no-such-program", "exit status 127; .*no-such-program: command not found"),
-        ("echo step 5; echo step nan; sleep 9", "reported 'nan' for ms in the line 'step nan', .* after 1 of 2"),
-        ("printf 'step 5'", "no line of its output matched .* its last lines: step 5$"),
+        ("true", r"exit status 0 after 0 of 2 iterations; lines of its output .* 'step .*': 0; it printed nothing"),
+        ("echo hello; exit 3", "exit status 3 after 0 of 2 iterations; .*; its last lines: hello$"),
+        ("echo step 5; echo oops >&2; kill -SEGV $$", r"SIGSEGV after 1 of 2 .*: 1;.*(step 5 \| oops|oops \| step 5)$"),
+        ("no-such-program", "exit status 127 .*no-such-program: command not found"),
+        ("echo step 5; echo step nan; sleep 9", "'nan' for ms in the line 'step nan', .* after 1 of 2 .*: 2;"),
+        ("printf 'step 5'", "after 0 of 2 .*: 0; its last lines: step 5$"),
     ],
 )  # fmt: skip
 def test_a_command_that_does_not_deliver_is_described(run, command, message):
@@ -278,7 +278,7 @@ def test_a_command_that_does_not_deliver_is_described(run, command, message):
 
 def test_a_command_that_prints_nothing_fails_in_time(run):
     message = run("sleep 60", startup_s=0.3).event()["message"]
-    assert "reported no iteration within startup_s, 0.3 s; no line of its output matched the pattern" in message
+    assert "reported no iteration within the startup_s of 0.3 after 0 of 2 iterations; " in message
 
 
 def test_a_worker_that_does_not_report_is_done_and_says_if_its_command_fails(run):
@@ -400,7 +400,6 @@ def test_a_run_names_job_host_pattern_and_output_of_a_command_that_fails(work):
     run = work.start(experiment({"command": "echo no GPU; exit 3", "pattern": "^step"}))
     (trial,) = run.trials()
     assert not trial["valid"]
-    said = (
-        "ended with exit status 3; no line of its output matched the pattern, pattern '^step'; its last lines: no GPU"
-    )
+    said = "ended with exit status 3 after 0 of 3 iterations; "
+    said += "lines of its output that match the pattern '^step': 0; its last lines: no GPU"
     assert f"job j1, worker 0 on s0: the command 'echo no GPU; exit 3' {said}" in trial["reason"]

@@ -147,19 +147,17 @@ class Worker:
 
     def _check_startup(self):
         if not self._reported and time.monotonic() - self._begin_s > self._options["startup_s"]:
-            self._fail("reported no iteration within startup_s, {:g} s".format(self._options["startup_s"]))
+            self._fail("reported no iteration within the startup_s of {:g}".format(self._options["startup_s"]))
 
     def _fail(self, reason):
-        if self._parser is None:
-            progress = ""
-        elif self._parser.matched:
-            progress = " after {} of {} iterations".format(self._reported, self._expected)
-        else:
-            place = self._options["file"] or "its output"
-            progress = "; no line of {} matched the pattern".format(place)
-        pattern = ", pattern {!r}".format(self._options["pattern"]) if self._parser else ""
-        told = (self._options["command"], reason, progress, pattern, self._command.describe_output())
-        raise ValueError("the command {!r} {}{}{}; {}".format(*told))
+        progress = ""
+        if self._parser:
+            place, pattern = self._options["file"] or "its output", self._options["pattern"]
+            progress = " after {} of {} iterations; lines of {} that match the pattern '{}': {}".format(
+                self._reported, self._expected, place, pattern, self._parser.matched
+            )
+        told = (self._options["command"], reason, progress, self._command.describe_output())
+        raise ValueError("the command {!r} {}{}; {}".format(*told))
 
 
 def say(event, **fields):
