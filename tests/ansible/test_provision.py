@@ -54,6 +54,7 @@ def test_a_second_time_changes_nothing_within_ten_seconds(lab: Lab) -> None:
     started = ["rendezvous_store.py", "torchrun.py", "worker_launcher.py"]
     training = ["training.py", *(f"training_{part}.py" for part in parts), *started]
     trainers = ["ddp.py", "dlrm.py", "profiler_trace.py", "with_deepspeed.py", "with_horovod.py", *training]
+    trainers += ["iteration_lines.py", "run_program.py"]
     assert programs == sorted([*others, *native, *settings, *trainers, "transport"])
     second = provision(lab)
     assert second.changed == dict.fromkeys(lab.hosts, 0)

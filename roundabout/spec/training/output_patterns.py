@@ -5,7 +5,7 @@ trainers/program/iteration_lines.py defines the groups. Each pattern allows a pr
 mpirun --tag-output and srun --label name ranks.
 
 Sources: NVIDIA/nccl-tests v2.19.6, src/util.cu (writeBenchmarkLineBody: out-of-place figures come first; older versions
-have no `root`); linux-rdma/perftest 00b55b6, src/perftest_parameters.h (REPORT_FMT); NVIDIA/Megatron-LM,
+lack a column); linux-rdma/perftest 00b55b6, src/perftest_parameters.h (REPORT_FMT); NVIDIA/Megatron-LM,
 megatron/training/training.py (training_log); pytorch/torchtitan, torchtitan/components/metrics.py.
 """
 
