@@ -5,6 +5,7 @@ import math
 import os
 import re
 
+MIN_BETWEEN_NS = 1_000_000  # of lines without a time of their own; lines of a buffered output come microseconds apart
 MAX_LINE_BYTES = 65536  # limit of a line that has not ended; of a longer one the end is kept
 CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07")  # colors, cursor movements, window titles (ECMA-48)
 TIMES_NS = {"s": 1e9, "ms": 1e6, "us": 1e3}  # groups with the time of an iteration -> ns of their unit
@@ -76,6 +77,8 @@ class IterationParser:
         self._number, self._line_ns = None, None
         self.matched = 0
         """Number of lines that matched, other ranks' included."""
+        self.bunched = 0
+        """Number of iterations without a time of their own that lasted less than MIN_BETWEEN_NS."""
 
     def parse(self, line, now_ns):
         """Return the iteration that a line reports at `now_ns` of the host's clock, or None.
@@ -95,6 +98,7 @@ class IterationParser:
         lasted_ns = _reported_ns(found)
         if lasted_ns is None and before_ns is not None:
             lasted_ns = (now_ns - before_ns) / (1 if last is None else number - last)
+            self.bunched += not self._skip and now_ns - before_ns < MIN_BETWEEN_NS
         if self._skip:
             self._skip -= 1
             return None

@@ -128,6 +128,8 @@ class Worker:
             self._fail(self._command.describe_end())
 
     def _finish(self):
+        if self._parser and 2 * self._parser.bunched > self._expected:
+            self._fail("printed most lines within 1 ms of the line before, without a time (flush each line)")
         self._reported = self._expected
         say("done", iterations=self._expected)
 
