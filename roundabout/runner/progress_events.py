@@ -106,8 +106,8 @@ class Follower:
         self._show()
 
     def step(self, what: str) -> None:
-        """Note the start of a long step."""
-        self.progress.what = what
+        """Note the start of a long step, which also ends a trial that it interrupts."""
+        self.progress.what, self.progress.trial = what, None
         self._show()
 
     def notice(self, text: str) -> None:

@@ -12,7 +12,7 @@ from roundabout.cli.main import HIDDEN, PANELS, build_app, main
 from roundabout.cli.runs import clean
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.core.paths import ROOT
-from roundabout.runner.progress_events import Follower, TimeLeft
+from roundabout.runner.progress_events import Follower, TimeLeft, TrialProgress
 from roundabout.terminal import run_progress
 
 pytestmark = pytest.mark.unit
@@ -29,6 +29,14 @@ def test_a_log_gets_plain_lines(work, tiny):
     assert "trial 1 of 1: fair, repetition 1, attempt 2" in said
     assert "  j1: 2 iterations, mean " in said
     assert "\x1b" not in said
+
+
+def test_a_step_that_interrupts_a_trial_is_named_alone():
+    out = io.StringIO()
+    follower = Follower(run_progress.PlainView(Console(file=out, width=200)))
+    follower.progress.trial = TrialProgress("k1", "fair", {"variant": "fair"}, 1, None, 1)
+    follower.step("undoing all of it")
+    assert out.getvalue() == "undoing all of it\n"
 
 
 def test_a_terminal_gets_a_line_a_job_that_changes(work, tiny, monkeypatch):
