@@ -241,8 +241,8 @@ def measure_kernel(lab: Lab, case: Case, seconds: float) -> dict[str, Any]:
         return time.monotonic(), [read_tcp_info(each.sender) for each in flows], marks, queue()
 
     states: list[tuple[float, float, float, float]] = []
+    run_first()
     try:
-        run_first()
         begin = time.monotonic()
         for flow in flows:
             flow.start()
