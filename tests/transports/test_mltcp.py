@@ -39,10 +39,12 @@ import hashlib, random, socket, sys, time
 address, sockets, size, compute_s, iterations = sys.argv[1], *(float(each) for each in sys.argv[2:])
 block = random.Random(1).randbytes(int(size))
 connections = [socket.create_connection((address, 5001)) for _ in range(int(sockets))]
+sent = hashlib.sha256(block * int(iterations)).hexdigest()
 for _ in range(int(iterations)):
     time.sleep(compute_s)
     for connection in connections: connection.sendall(block)
-print(hashlib.sha256(block * int(iterations)).hexdigest())
+for connection in connections: connection.close()  # at once: a FIN after a silence would begin another iteration
+print(sent)
 """
 # Sends for some seconds, and says how many bytes were acknowledged (tcpi_bytes_acked): ADDRESS SECONDS
 STREAM = """
