@@ -28,7 +28,7 @@ from tests.trainers.host import load
 
 pytestmark = pytest.mark.unit
 
-FOLDER = ROOT / "trainers/program"
+FOLDER, SHARED = ROOT / "trainers/program", ROOT / "trainers/torch"
 PROGRAM = FOLDER / "run_program.py"
 lines = load("iteration_lines", FOLDER)
 S = 1_000_000_000
@@ -198,12 +198,18 @@ def test_a_file_is_read_from_where_it_ends(tmp_path):
     assert tail.read() == b"a file of its name, which is longer\n"
 
 
+@pytest.fixture(autouse=True)
+def _programs_in_one_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host has all programs in one folder."""
+    monkeypatch.setenv("PYTHONPATH", str(SHARED))
+
+
 def started(command: str | None, *, rank: int = 0, iterations: int = 2, **options: Any) -> Running:
     """A worker of two whose job has begun."""
     workers = [{"name": f"s{number}", "address": f"127.0.0.{number + 1}", "port": 29500} for number in range(2)]
     job = {"name": "j1", "workers": workers, "iterations": iterations, "begins_ms": 0, "departs_ms": None}
-    told = {"command": command, "pattern": r"step (?P<ms>\S+)", "file": None, "skip": 0, "startup_s": 20, **options}
-    running = Running([sys.executable, str(PROGRAM), str(rank), json.dumps(job), json.dumps(told)])
+    options = {"pattern": r"step (?P<ms>\S+)", "file": None, "skip": 0, "startup_s": 20, **options, "command": command}
+    running = Running([sys.executable, str(PROGRAM), str(rank), json.dumps(job), json.dumps(options)])
     assert running.event() == {"event": "ready"}
     running.begin()
     return running
@@ -314,8 +320,10 @@ def test_nothing_is_left_when_standard_input_closes(run, tmp_path):
 
 
 def test_a_command_knows_its_place(run):
-    told = "$MASTER_ADDR $MASTER_PORT $RANK $WORLD_SIZE $LOCAL_RANK $ADDRESS $ADDRESSES $ITERATIONS $GLOO_SOCKET_IFNAME"
-    worker = run(f"echo {told}; exit 1", rank=1)
+    variables = (
+        "$MASTER_ADDR $MASTER_PORT $RANK $WORLD_SIZE $LOCAL_RANK $ADDRESS $ADDRESSES $ITERATIONS $GLOO_SOCKET_IFNAME"
+    )
+    worker = run(f"echo {variables}; exit 1", rank=1)
     assert "127.0.0.1 29500 1 2 0 127.0.0.2 127.0.0.1,127.0.0.2 2" in worker.event()["message"]
 
 
@@ -334,13 +342,13 @@ def options_of(rank: int, **fields: Any) -> dict[str, Any]:
 
 
 def test_one_worker_reports_and_all_or_the_first_run_the_command():
-    def told(**fields: Any) -> list[tuple[bool, bool]]:
+    def given(**fields: Any) -> list[tuple[bool, bool]]:
         options = [options_of(rank, **fields) for rank in range(3)]
         return [(each["command"] == "run", each["pattern"] == PATTERNS["nccl-tests"]) for each in options]
 
-    assert told() == [(True, True), (True, False), (True, False)]
-    assert told(reporter="last") == [(True, False), (True, False), (True, True)]
-    assert told(once=True) == [(True, True), (False, False), (False, False)]
+    assert given() == [(True, True), (True, False), (True, False)]
+    assert given(reporter="last") == [(True, False), (True, False), (True, True)]
+    assert given(once=True) == [(True, True), (False, False), (False, False)]
 
 
 @pytest.mark.parametrize(

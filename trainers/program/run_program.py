@@ -18,7 +18,9 @@ import subprocess
 import sys
 import time
 
+import training_flows
 from iteration_lines import FileTail, IterationParser, LineSplitter
+from worker_protocol import refuse, say, start_of
 
 TICK_S = 0.01  # how often the end of the command, and the file, are looked at
 CHUNK_BYTES = 65536
@@ -158,20 +160,15 @@ class Worker:
             progress = " after {} of {} iterations; lines of {} that match the pattern '{}': {}".format(
                 self._reported, self._expected, place, pattern, self._parser.matched
             )
-        told = (self._options["command"], reason, progress, self._command.describe_output())
-        raise ValueError("the command {!r} {}{}; {}".format(*told))
-
-
-def say(event, **fields):
-    """Print an event on standard output."""
-    print(json.dumps({"event": event, **fields}, separators=(",", ":")), flush=True)
+        command, output = self._options["command"], self._command.describe_output()
+        raise ValueError("the command {!r} {}{}; {}".format(command, reason, progress, output))
 
 
 def environment(rank, job):
     """Return the command's environment: PyTorch's variables for workers that meet, and those of the job."""
     workers = job["workers"]
     own, hosts = workers[rank], [worker["name"] for worker in workers]
-    told = {
+    variables = {
         "MASTER_ADDR": workers[0]["address"],
         "MASTER_PORT": workers[0]["port"],
         "RANK": rank,
@@ -183,18 +180,11 @@ def environment(rank, job):
         "PYTHONUNBUFFERED": 1,
         "TERM": "dumb",
     }
-    if name := interface(own["address"]):
-        told["GLOO_SOCKET_IFNAME"] = name
-        told["NCCL_SOCKET_IFNAME"] = os.environ.get("NCCL_SOCKET_IFNAME", "={}".format(name))
-    return {**os.environ, **{variable: str(value) for variable, value in told.items()}}
-
-
-def interface(address):
-    """Return the name of the interface with an IPv4 address, or None."""
-    asked = ["ip", "-json", "-4", "address", "show", "to", address]
-    with contextlib.suppress(OSError, ValueError, subprocess.CalledProcessError):
-        return next((link["ifname"] for link in json.loads(subprocess.check_output(asked)) if link), None)
-    return None
+    with contextlib.suppress(ValueError):  # no interface has the address
+        name = training_flows.interface(own["address"])
+        variables["GLOO_SOCKET_IFNAME"] = name
+        variables["NCCL_SOCKET_IFNAME"] = os.environ.get("NCCL_SOCKET_IFNAME", "={}".format(name))
+    return {**os.environ, **{variable: str(value) for variable, value in variables.items()}}
 
 
 def take_ordinary_priority():
@@ -207,10 +197,7 @@ def wait_for_start(begins_ms):
     line = os.read(0, 4096).decode()
     if not line:
         raise StoppedError
-    word, _, at = line.strip().partition(" ")
-    if word != "start" or not at.isdigit():
-        raise ValueError("found {!r} on standard input, expected: start MONOTONIC_NS".format(line.strip()))
-    left_s = int(at) / 1e9 + begins_ms / 1e3 - time.monotonic()
+    left_s = start_of(line) / 1e9 + begins_ms / 1e3 - time.monotonic()
     if select.select([0], [], [], max(0, left_s))[0]:
         raise StoppedError
 
@@ -220,8 +207,7 @@ def run(rank, job, options):
 
     Raises ValueError and OSError for failures, and StoppedError.
     """
-    if job["departs_ms"] is not None or "timetable" in job:
-        raise ValueError("found a departure or a timetable, allowed is neither: the command alone says when it ends")
+    refuse(job, "the command alone says when it ends")
     say("ready")
     wait_for_start(job["begins_ms"])
     if options["command"] is None:

@@ -23,15 +23,10 @@ import rendezvous_store
 import training_flows
 import training_sizes
 import training_times
+from worker_protocol import refuse, say, start_of
 
 RENDEZVOUS_TIMEOUT_S = 20  # time within which workers must meet, else they report an error
-DAY_S = 86400
 LEARNING_RATE, MOMENTUM = 0.05, 0.9
-
-
-def say(event, **fields):
-    """Print an event on standard output, which frameworks' output does not reach."""
-    print(json.dumps({"event": event, **fields}, separators=(",", ":")), file=sys.__stdout__, flush=True)
 
 
 class Worker:
@@ -187,26 +182,6 @@ def read_lines():
 
     threading.Thread(target=listen, daemon=True).start()
     return lines
-
-
-def start_of(line):
-    """Return the agreed start, ns of the host's monotonic clock, in a line `start MONOTONIC_NS`.
-
-    Raises ValueError for another line, a past instant, and one more than a day ahead.
-    """
-    word, _, at = line.strip().partition(" ")
-    if word != "start" or not at.isdigit():
-        raise ValueError(f"found {line.strip()!r} on standard input, expected: start MONOTONIC_NS")
-    ahead_s = (int(at) - time.monotonic_ns()) / 1e9
-    if not 0 < ahead_s < DAY_S:
-        raise ValueError(f"found a start {ahead_s:.3f} s ahead, expected one to come, within a day")
-    return int(at)
-
-
-def refuse(job):
-    """Raise ValueError if the job has options that only `replay` supports."""
-    if job["departs_ms"] is not None or "timetable" in job:
-        raise ValueError("found a departure or a timetable, expected neither: this trainer always trains to its end")
 
 
 def options(about):
