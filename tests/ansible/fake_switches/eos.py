@@ -16,7 +16,7 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
-from state import load, save
+from state import load, save, take_due_undo
 
 # Lines that open a mode, and statements, by the first words of the mode.
 MODES = {
@@ -40,8 +40,7 @@ def pending(folder: Path) -> bool:
 
 def undo_what_is_due(folder: Path) -> None:
     state = load(folder)
-    if "undo" in state and state["undo"]["due"] <= state["minute"]:
-        undo = state.pop("undo")
+    if undo := take_due_undo(state):
         state["running"] = undo["running"]
         state["sessions"][undo["session"]] = {"state": "completed"}
         save(folder, state)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from state import load, save
+from state import load, save, take_due_undo
 
 
 def pending(folder: Path) -> bool:
@@ -24,8 +24,7 @@ def pending(folder: Path) -> bool:
 
 def undo_what_is_due(folder: Path) -> None:
     state = load(folder)
-    if "undo" in state and state["undo"]["due"] <= state["minute"]:
-        undo = state.pop("undo")
+    if undo := take_due_undo(state):
         state["running"] = undo["running"]
         if undo["synchronize"]:
             state["other"] = undo["running"]

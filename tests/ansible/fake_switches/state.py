@@ -134,3 +134,9 @@ def load(folder: Path) -> dict[str, Any]:
 def save(folder: Path, state: dict[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "switch.json").write_text(json.dumps(state, indent=1))
+
+
+def take_due_undo(state: dict[str, Any]) -> dict[str, Any] | None:
+    """Take the undo out of the state if its time has come."""
+    undo: dict[str, Any] | None = state.get("undo")
+    return state.pop("undo") if undo and undo["due"] <= state["minute"] else None
