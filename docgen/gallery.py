@@ -47,8 +47,8 @@ _ABOUT = (
     "A row is one result of a paper: A is HotNets'22, B the interleaving thesis, and C Salamy's thesis. The "
     "experiment that shows it runs on testbeds: computed packet by packet (packets, a circle), measured with real "
     "programs in namespaces (lab, a square), or computed with links that are shared equally (flow level, a diamond). "
-    "The first of flow level, packets and lab that models what the result depends on decides. Others are *not "
-    "shown*.",
+    "The first of flow level, packets and lab that models what the result depends on decides. *Not shown* is a testbed "
+    "that does not model it.",
     "A row passes when the 95 % interval of each deciding figure is within the tolerance (grey), and fails when an "
     "interval is outside. It is inconclusive when an interval crosses the edge, or where there is none, for which "
     "four repetitions are needed; exact figures of the flow level need none. [Basis of "

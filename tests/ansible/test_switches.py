@@ -93,7 +93,7 @@ UNDONE = "What was changed without being confirmed, the switch undoes by itself 
 
 
 def drift(switches: Switches) -> None:
-    """Somebody changes a value on each."""
+    """Another program changes a value on each."""
     junos, sonic, tofino = (switches.state(system)["running"] for system in SYSTEMS)
     at = next(number for number, statement in enumerate(junos) if "fill-level" in statement)
     junos[at] = junos[at].replace("[ 5 10 ]", "[ 5 20 ]")

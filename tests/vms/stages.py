@@ -328,7 +328,7 @@ def await_rest(file: Path) -> None:
 
 
 def drift(rack: Rack) -> None:
-    """Somebody changes a setting: `verify` names it, `provision` mends it."""
+    """Another program changes a setting: `verify` names it, `provision` mends it."""
     victim = rack.guests[-1]
     rack.machines.tell(victim, f"ip link set {NIC} mtu 1400")
     status, said = rack.roundabout("verify")

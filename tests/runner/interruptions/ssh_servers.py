@@ -22,7 +22,7 @@ def connected_to(
         def serve() -> None:
             their_end, _ = listening.accept()
             accepted()
-            with suppress(EOFError, OSError, paramiko.SSHException):  # whoever came did not wait
+            with suppress(EOFError, OSError, paramiko.SSHException):  # the client did not wait
                 transport = paramiko.Transport(their_end)
                 transport.add_server_key(HOST_KEY)
                 transport.start_server(server=server)
