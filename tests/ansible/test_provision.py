@@ -51,7 +51,7 @@ def test_a_second_time_changes_nothing_within_ten_seconds(lab: Lab) -> None:
     native = ["replay", "replay-rdma", "sampler"]
     others = ["capture.py", "clock.py", "crossgen", "exporter.py", "exporter_metrics.py", "iperf.py", "route_probe.py"]
     parts = ("dlrm", "flows", "networks", "sizes", "tensors", "times")
-    started = ["rendezvous_store.py", "torchrun.py", "worker_launcher.py"]
+    started = ["rendezvous_store.py", "torchrun.py", "worker_launcher.py", "worker_protocol.py"]
     training = ["training.py", *(f"training_{part}.py" for part in parts), *started]
     trainers = ["ddp.py", "dlrm.py", "profiler_trace.py", "with_deepspeed.py", "with_horovod.py", *training]
     trainers += ["iteration_lines.py", "run_program.py"]
