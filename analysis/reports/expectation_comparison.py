@@ -197,7 +197,7 @@ def _line(compared: ComparedExpectation, name: str, parts: Mapping[str, Part], *
         figures=figures,
         paper=known.paper,
         tolerance=known.tolerance,
-        tolerance_text=f"± {known.tolerance:.3g} {_unit(compared)}".rstrip() if known.tolerance else "",
+        tolerance_text=f"± {known.tolerance:.3g} {_tolerance_unit(compared)}".rstrip() if known.tolerance else "",
         subject=f"{compared.about}{f', {name}' if name else ''}",
         at_least=known.at_least,
         at_most=known.at_most,
@@ -205,13 +205,19 @@ def _line(compared: ComparedExpectation, name: str, parts: Mapping[str, Part], *
 
 
 def _paper_text(compared: ComparedExpectation, part: Part) -> str:
-    """Return a printed figure, or its bounds; empty for a place in an order. The unit is here without a tolerance."""
+    """Return a printed figure, or its bounds; empty for a place in an order. The unit is here unless a tolerance has it."""
     text = str(Limits(part.at_least, part.at_most)) if part.paper is None else f"{part.paper:.4g}"
-    return f"{text} {'' if part.tolerance else _unit(compared)}".strip() if text else ""
+    has_unit = not part.tolerance or _unit(compared) != _tolerance_unit(compared)
+    return f"{text} {_unit(compared) if has_unit else ''}".strip() if text else ""
 
 
 def _unit(compared: ComparedExpectation) -> str:
     return "" if compared.unit == "times" else compared.unit
+
+
+def _tolerance_unit(compared: ComparedExpectation) -> str:
+    """Return the tolerance's unit: points for a percentage, because `10 ± 20 %` would look relative."""
+    return "points" if compared.unit == "%" else _unit(compared)
 
 
 def _figure(verdict: Verdict, part: Part | None) -> LineFigure:
