@@ -52,8 +52,8 @@ dashboards: setup-dashboards ## Prometheus on the labs of this machine, with gra
 doctor: setup ## what this machine has and lacks, or INVENTORY=FILE: the machines of a rack; changes nothing
 	@$(call with_sudo_if_it_works,.venv/bin/roundabout doctor $(INVENTORY))
 
-provision: setup ## INVENTORY=FILE: make the hosts of an inventory ready
-	@$(ROUNDABOUT) provision $(INVENTORY)
+provision: setup ## INVENTORY=FILE: make the hosts of an inventory ready (NO_PACKAGES=1: install no packages, and name the programs that servers lack)
+	@$(ROUNDABOUT) provision $(INVENTORY) $(NO_PACKAGES:%=--no-packages)
 
 verify: setup ## INVENTORY=FILE: read back what provision did; drift as a table
 	@$(ROUNDABOUT) verify $(INVENTORY)

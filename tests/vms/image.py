@@ -16,7 +16,7 @@ import yaml
 
 from tests.bare import __main__ as bare
 
-ROLES = bare.REPOSITORY / "ansible/roles"
+VARIABLES = bare.REPOSITORY / "ansible/vars"
 DEBIAN = bare.SYSTEMS["debian12"]
 BASE_PACKAGES = (
     "systemd-sysv",
@@ -71,13 +71,13 @@ class Image:
 
 def packages() -> list[str]:
     """Return the packages that the roles install on a server, with the kernel's own driver and chrony."""
-    base = _role("base/defaults")
-    rdma = _role("nic_driver/defaults")["nic_driver_packages"]["inbox"]
-    return [*base["base_packages"], *base["base_clock_packages"]["chrony"], *rdma]
+    system, programs = _variables("systems/Debian"), _variables("server_programs")["server_programs"]
+    called = [*programs["hosts"], *programs["clock"]["chrony"], *programs["driver"]["inbox"]]
+    return [*dict.fromkeys(system["system_packages"][each] for each in called), *system["system_rdma_packages"]]
 
 
-def _role(part: str) -> Any:
-    return yaml.safe_load((ROLES / part / "main.yml").read_text())
+def _variables(name: str) -> Any:
+    return yaml.safe_load((VARIABLES / f"{name}.yml").read_text())
 
 
 def build(folder: Path) -> Image:

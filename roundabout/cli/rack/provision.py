@@ -15,10 +15,14 @@ def command(
     check: Annotated[
         bool, typer.Option("--check", help="Change nothing. Show the changes that would be made.")
     ] = False,
+    no_packages: Annotated[
+        bool, typer.Option("--no-packages", help="Install no packages. Name the programs that servers lack.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Deploy programs and settings on the hosts of an inventory. Change only what differs."""
-    result = run("site", inventory, show=None if as_json else typer.echo, check=check)
+    extra = {"packages_install": False} if no_packages else None
+    result = run("site", inventory, extra, show=None if as_json else typer.echo, check=check)
     changes = sum(result.changed.values())
     if as_json:
         typer.echo(json.dumps(asdict(result)))
