@@ -40,15 +40,23 @@ FIRST_WITHOUT_LEGACY_DCQCN = 0x101D
 LEGACY_DCQCN = "ROCE_CC_LEGACY_DCQCN"
 # NV settings, and the values at which firmware obeys DCQCN's parameters. A device may lack them.
 OBEYING = {LEGACY_DCQCN: 1, "USER_PROGRAMMABLE_CC": 0}
+# What firmware may use in DCQCN's place at another value (NVIDIA: "DOCA PCC"; blog "Scaling Zero Touch RoCE").
+IN_ITS_PLACE = {LEGACY_DCQCN: "ZTR-RTTCC", "USER_PROGRAMMABLE_CC": "programmable congestion control"}
+# Queries of the register PPCC (mstflint's register_access_table.adb), and the field of each answer: the algorithm in
+# slot 15, or 0, and whether it is enabled. By the blog, disabling it forces ZTR-RTTCC on all flows.
+RTTCC_SLOT = "local_port=1,pnat=0,lp_msb=0,algo_slot=15"
+RTTCC_QUERIES = {"cmd_type=0x10": "text[15]", "cmd_type=0x3": "value"}
 # The kernel's debugfs_locked_down (fs/debugfs/file.c): lockdown opens only files of mode 0444, and these have 0600.
 LOCKDOWN = "kernel lockdown (Secure Boot) closes debugfs: use DOCA-OFED's sysfs (driver: ofed), or turn lockdown off"
 # mstflint's issue 416: 4.15 fails under lockdown, and 4.18 does not.
 UNANSWERED = "run as root, with mstflint 4.18 or later, or MFT; kernel lockdown (Secure Boot) can deny PCI access"
+# Kinds of interfaces that are not a NIC's own, by a file in sysfs, each with the remedy (docs/how-to/rack.md).
 NO_NICS = {
-    "bonding": "a bond",
-    "master": "a port of a bond or bridge",
-    "device/physfn": "a virtual function",
+    "bonding": ("a bond", "name one of its ports, taken out of it"),
+    "master": ("a port of a bond or bridge", "take it out: ip link set NIC nomaster"),
+    "device/physfn": ("a virtual function", "name its physical function, on the machine that has it"),
 }
+VLAN = ("a VLAN", "name the NIC below it, and give that an address")
 PHYSICAL_ONLY = "OFED's attributes are writable on physical functions only"
 
 
@@ -59,7 +67,8 @@ class InertError(AbsentError):
     """
 
     def __init__(self, target: str, name: str, found: Value, reset: str, hint: str) -> None:
-        super().__init__(f"dcqcn {target}: DCQCN's parameters do nothing on this NIC: {name} is {found}", hint)
+        in_charge = f"{name} is {found}, and {IN_ITS_PLACE[name]} may be in its place"
+        super().__init__(f"dcqcn {target}: DCQCN's parameters do nothing on this NIC: {in_charge}", hint)
         self.cure = ("nv", target, name)
         self.obeying = OBEYING[name]
         self.reset = reset
@@ -77,10 +86,11 @@ def nic_folder(host: Host, target: str) -> Path:
     folder = host.root / "sys/class/net" / target
     kinds = [kind for file, kind in NO_NICS.items() if (folder / file).exists()]
     if "DEVTYPE=vlan" in _read_if_there(folder / "uevent").splitlines():
-        kinds.append("a VLAN")
+        kinds.append(VLAN)
     if kinds:
-        hint = "QoS and DCQCN are each port's own"
-        raise SettingsError(f"{target} is {kinds[0]}, expected a NIC's own interface", hint)
+        kind, remedy = kinds[0]
+        hint = f"{remedy}, because QoS and DCQCN are each port's own (docs/how-to/rack.md)"
+        raise SettingsError(f"{target} is {kind}, expected a NIC's own interface", hint)
     if not (folder / "device").exists():
         raise AbsentError(f"{target}: no network interface of a PCI device here has this name")
     return folder
@@ -258,6 +268,26 @@ def _refuse_inert(host: Host, target: str) -> None:
             apply = f"apply nv {target} {name}: {obeying}{of_inventory}, then "
             found = bool(stored.current) if stored.current in (0, 1) else stored.current
             raise InertError(target, name, found, reset, reset if stored.next_boot == obeying else apply + reset)
+    _refuse_forced_rttcc(host, target)
+
+
+def _refuse_forced_rttcc(host: Host, target: str) -> None:
+    """Raise SettingsError if ZTR-RTTCC is forced on all flows. It is not if the NIC or its tools lack the register."""
+    tool = next((each for each in ("mlxreg", "mstreg") if host.has(each)), None)
+    if tool is None:
+        return
+    words = [tool, "-d", _pci_address(host, target), "--reg_name", "PPCC"]
+    found = []
+    for query, field in RTTCC_QUERIES.items():
+        try:
+            said = host.run(*words, "--get", "--op", query, "--indexes", RTTCC_SLOT)
+        except ToolError:
+            return
+        found += re.findall(rf"^\s*{re.escape(field)}\s*\|\s*(0x[0-9a-fA-F]+)\s*$", said, re.MULTILINE)
+    values = [int(each, 16) for each in found]
+    if len(values) == len(RTTCC_QUERIES) and values[0] and not values[1]:
+        hint = f"{' '.join(words)} --set cmd_type=1 --indexes {RTTCC_SLOT} --yes, or a reset of firmware"
+        raise SettingsError(f"dcqcn {target}: DCQCN's parameters do nothing on this NIC: ZTR-RTTCC is forced", hint)
 
 
 def _has_legacy_choice(host: Host, target: str) -> bool:

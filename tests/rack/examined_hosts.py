@@ -124,4 +124,19 @@ def ask(inventory_file: Path, root: Path, path: str, gpu: str = "check") -> subp
     return subprocess.run(command, input=SCRIPT, capture_output=True, text=True, env={"PATH": path})
 
 
+EQ = "        {:<44}{:<20}{:<20}{:<20}"
+
+
+def add_new_nic(root: Path, tools: Path, legacy: str = "", user: str = "") -> None:
+    """Furnish a server with a ConnectX-6 Dx. Its mstconfig answers with these columns, or lacks the setting."""
+    furnish(root)
+    (root / "sys/class/net/ens1f0np0/device/device").write_text("0x101d\n")
+    answers = {}
+    for name, values in (("ROCE_CC_LEGACY_DCQCN", legacy), ("USER_PROGRAMMABLE_CC", user)):
+        columns = EQ.format(name, "True(1)", *values.split()) if "(" in values else values
+        answers[name] = columns or f"-E- The Device doesn't support {name} parameter"
+    script = "".join(f'{name}) echo "{said}";; ' for name, said in answers.items())
+    add_tool(tools / "mstconfig", f"case $5 in {script} esac")
+
+
 CASES = Path(__file__).parents[1] / "cases/rack"

@@ -13,7 +13,19 @@ from roundabout.testbeds.rack.examination import SCRIPT, examine_hosts, glibc_ne
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.provider import RackProvider
 from roundabout.testbeds.rack.rack import common_capabilities
-from tests.rack.examined_hosts import CASES, GPU, NV, PCI, add_all, add_ethtool, add_pci, add_tool, ask, furnish
+from tests.rack.examined_hosts import (
+    CASES,
+    GPU,
+    NV,
+    PCI,
+    add_all,
+    add_ethtool,
+    add_new_nic,
+    add_pci,
+    add_tool,
+    ask,
+    furnish,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -159,9 +171,6 @@ def test_the_command_that_separates_merged_classes_is_named(inventory_file: Path
     assert found.mend.endswith("mlnx_qos -i ens1f0np0 -d os -p 1,0,2,3,4,5,6,7")
 
 
-EQ = "        {:<44}{:<20}{:<20}{:<20}"
-
-
 @pytest.mark.parametrize(("legacy", "user", "found"), [
     ("True(1) True(1)", "False(0) False(0)", None),
     ("", "False(0) False(0)", None),
@@ -175,14 +184,7 @@ EQ = "        {:<44}{:<20}{:<20}{:<20}"
 def test_doctor_names_firmware_that_ignores_dcqcn_now_or_after_a_boot(
     inventory_file: Path, tmp_path: Path, legacy: str, user: str, found: str | None
 ) -> None:
-    furnish(tmp_path / "root")
-    (tmp_path / "root/sys/class/net/ens1f0np0/device/device").write_text("0x101d\n")
-    answers = {}
-    for name, values in (("ROCE_CC_LEGACY_DCQCN", legacy), ("USER_PROGRAMMABLE_CC", user)):
-        columns = EQ.format(name, "True(1)", *values.split()) if "(" in values else values
-        answers[name] = columns or f"-E- The Device doesn't support {name} parameter"
-    script = "".join(f'{name}) echo "{said}";; ' for name, said in answers.items())
-    add_tool(tmp_path / "tools/mstconfig", f"case $5 in {script} esac")
+    add_new_nic(tmp_path / "root", tmp_path / "tools", legacy, user)
     said = parse(ask(inventory_file, tmp_path / "root", str(tmp_path / "tools")).stdout)
     (line,) = (each for each in said if each.name == "DCQCN in firmware")
     assert line.good == (found is None)
@@ -309,7 +311,8 @@ def test_hosts_are_asked_as_root_where_their_user_may_be(
 
 @pytest.mark.parametrize(("system", "good"), [
     ("ubuntu 18.04", False), ("ubuntu 20.04", True), ("ubuntu 24.04", True), ("debian 10", False), ("debian 12", True),
-    ("rhel 9.4", False),
+    ("rhel 9.4", True), ("rocky 9.6", True), ("almalinux 9.2", True), ("rocky 8.10", False), ("rhel 10.0", False),
+    ("sles 16.0", True), ("sles 15.6", False), ("fedora 42", False),
 ])  # fmt: skip
 def test_supported_systems(inventory_file: Path, tmp_path: Path, system: str, good: bool) -> None:
     name, version = system.split()
@@ -317,6 +320,25 @@ def test_supported_systems(inventory_file: Path, tmp_path: Path, system: str, go
     (tmp_path / "etc/os-release").write_text(f'ID={name}\nVERSION_ID="{version}"\n')
     (found,) = (each for each in parse(ask(inventory_file, tmp_path, "/nowhere").stdout) if each.name == "system")
     assert found.good is good
+
+
+@pytest.mark.parametrize(("system", "manager"), [("rocky", "dnf"), ("sles", "zypper"), ("ubuntu", "apt-get")])
+def test_a_systems_own_package_manager_is_named(
+    inventory_file: Path, tmp_path: Path, system: str, manager: str
+) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/os-release").write_text(f"ID={system}\n")
+    found = {each.name: each for each in parse(ask(inventory_file, tmp_path, "/nowhere").stdout)}
+    assert {"apt-get", "dnf", "zypper"} & found.keys() == {manager}
+    assert found["python3"].mend == f"{manager} install python3"
+
+
+def test_a_program_that_sudos_path_lacks_is_named_with_its_folder(inventory_file: Path, tmp_path: Path) -> None:
+    """RHEL's sudoers has secure_path = /sbin:/bin:/usr/sbin:/usr/bin."""
+    add_tool(tmp_path / "usr/local/bin/iperf3")
+    found = {each.name: each for each in parse(ask(inventory_file, tmp_path, "/nowhere").stdout)}
+    assert found["iperf3"].found == "in /usr/local/bin, which is not in PATH"
+    assert "secure_path" in found["iperf3"].mend
 
 
 def test_a_host_that_does_not_answer_is_one_line(inventory_file: Path) -> None:

@@ -25,7 +25,8 @@ fact qdiscs 'tc qdisc show'
 fact offloads "ethtool -k $1 | sed -n 's/^\([a-z]*-[a-z-]*offload\): /\1=/p'"
 fact nic "ethtool -i $1"
 fact "RoCE acceleration" accelerations
-fact "NV config" "nv ROCE_CC_PRIO_MASK_P$port ROCE_CC_LEGACY_DCQCN USER_PROGRAMMABLE_CC ZERO_TOUCH_TUNING_ENABLE"
+of_congestion="ROCE_CC_PRIO_MASK_P$port ROCE_CC_LEGACY_DCQCN USER_PROGRAMMABLE_CC PCC_INT_EN ROCE_RTT_RESP_DSCP_P$port"
+fact "NV config" "nv $of_congestion ZERO_TOUCH_TUNING_ENABLE ROCE_ADAPTIVE_ROUTING_EN"
 fact link "ip -d -o link show dev $1"
 fact iproute2 'ip -V'
 fact ethtool 'ethtool --version'

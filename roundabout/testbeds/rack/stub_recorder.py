@@ -16,7 +16,7 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from roundabout.core.errors import RoundaboutError
-from roundabout.settings.settings_nic import OBEYING
+from roundabout.settings.settings_nic import OBEYING, RTTCC_QUERIES, RTTCC_SLOT
 from roundabout.testbeds.rack.examination import (
     HOST_PROGRAMS,
     PYTHON_38,
@@ -76,9 +76,23 @@ EXISTENCE_ONLY = (
     "var/lib/kubelet/pods/*/containers/nic-configuration-daemon",
     "var/lib/kubelet/pods/*/containers/sriov-network-config-daemon",
 )
-ONLY_IF = {"proc/[0-9]*/comm": "irqbalance"}  # only this process is recorded, because others are private to the site
-PROGRAMS = ("apt-get", "tcpdump", "iperf3", "systemctl", "chronyc", "ptp4l", "ib_write_bw", "ofed_info", "nvidia-smi")
+# Only these processes are recorded, because others are private to the site.
+ONLY_IF = {"proc/[0-9]*/comm": ("irqbalance", "doca_pcc", "doca_spcx_cc")}
+PROGRAMS = (
+    "apt-get",
+    "dnf",
+    "zypper",
+    "tcpdump",
+    "iperf3",
+    "systemctl",
+    "chronyc",
+    "ptp4l",
+    "ib_write_bw",
+    "ofed_info",
+    "nvidia-smi",
+)
 NV_TOOLS = ("mlxconfig", "mstconfig")
+REGISTER_TOOLS = ("mlxreg", "mstreg")
 # Calls with serial numbers in their output. Only lines with these beginnings are recorded.
 ONLY_LINES = {"ethtool -m {nic}": ("Identifier", "Vendor name")}
 CALLS = (
@@ -104,6 +118,11 @@ CALLS = (
     *(f"dcb -j {subject} show dev {{nic}}" for subject in ("app", "dcbx", "ets", "pfc", "buffer")),
     *(f"{tool} -d {{bdf}} q LLDP_NB_DCBX_P{port} DCBX_WILLING_P{port}" for tool in NV_TOOLS for port in (1, 2)),
     *(f"{tool} -d {{bdf}} -e q {name}" for tool in NV_TOOLS for name in OBEYING),
+    *(
+        f"{tool} -d {{bdf}} --reg_name PPCC --get --op {query} --indexes {RTTCC_SLOT}"
+        for tool in REGISTER_TOOLS
+        for query in RTTCC_QUERIES
+    ),
 )
 OF_EACH_BRIDGE = "setpci -s {bridge} ECAP_ACS+6.w"
 PING = "ping -q -n -c 1 -W 1 -M do -s {payload} -I {own} {other}"

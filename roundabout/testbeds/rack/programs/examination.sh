@@ -8,9 +8,18 @@ shift 9
 glibc=$1 gpu_driver=$2 shared_nic=$3 scope=$4
 shift 4 # what is left are the others' addresses
 provision="sudo roundabout provision INVENTORY, which installs it"
-PATH=$PATH:$root/usr/local/sbin:$root/usr/sbin:$root/sbin
+PATH=$PATH:$root/usr/sbin:$root/sbin
 say() { printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4"; }
-tool() { if command -v "$1" > /dev/null 2>&1; then say "$1" yes "found" ""; else say "$1" no "not found" "$2"; fi; }
+tool() {
+  if command -v "$1" > /dev/null 2>&1; then say "$1" yes "found" "" && return; fi
+  for place in /usr/local/sbin /usr/local/bin; do # which RHEL's sudo leaves out
+    if [ -x "$root$place/$1" ]; then
+      say "$1" no "in $place, which is not in PATH" "$place in secure_path of sudoers, or a link to it in /usr/bin"
+      return
+    fi
+  done
+  say "$1" no "not found" "$2"
+}
 first_line() { first=; [ ! -r "$1" ] || read -r first 2> /dev/null < "$1" || :; } # into $first, or an empty text
 at_least() { # whether version $1 is version $2 or later, by the first two numbers
   minor=${1#*.} least=${2#*.}
@@ -20,16 +29,18 @@ file() { if [ -e "$root$2" ]; then say "$1" yes "$2" ""; else say "$1" no "no $2
 ID="" VERSION_ID=""
 # shellcheck disable=SC1091 # each machine has its own
 [ ! -r "$root/etc/os-release" ] || . "$root/etc/os-release"
-system="Ubuntu 20.04, 22.04 or 24.04, or Debian 11 or later"
+system="Ubuntu 20.04, 22.04 or 24.04, Debian 11 or later, RHEL, Rocky or AlmaLinux 9, or SLES 16"
+case $ID in rhel | rocky | almalinux) manager=dnf ;; sles) manager=zypper ;; *) manager=apt-get ;; esac
 case "$ID $VERSION_ID" in
-  "ubuntu 2"[024].04 | "debian 1"[1-9]) say system yes "$ID $VERSION_ID" "" ;;
+  "ubuntu 2"[024].04 | "debian 1"[1-9] | "rhel 9"* | "rocky 9"* | "almalinux 9"* | "sles 16"*)
+    say system yes "$ID $VERSION_ID" "" ;;
   *) say system no "${ID:-no /etc/os-release} $VERSION_ID" "$system" ;;
 esac
 if [ -r "$root/etc/shadow" ] || sudo -n true < /dev/null 2> /dev/null; then say root yes "may be root" ""
 else say root no "neither root nor sudo without a password" "ansible_user: root, or NOPASSWD in sudoers"; fi
 if python3 -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2> /dev/null; then say python3 yes "3.8 or later" ""
-else say python3 no "no Python 3.8 or later" "apt-get install python3"; fi
-tool apt-get "$system"
+else say python3 no "no Python 3.8 or later" "$manager install python3"; fi
+tool $manager "$system, or provision --no-packages"
 for each in ip ethtool tcpdump iperf3; do tool "$each" "$provision"; done
 tool systemctl "a system with systemd: it applies the settings after a reboot"
 [ "$clock" != chrony ] || tool chronyc "$provision"
@@ -37,13 +48,18 @@ tool systemctl "a system with systemd: it applies the settings after a reboot"
 [ "$governor" = leave ] || file "CPU governor" /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor \
   "a BIOS that leaves power to the system, or governor: leave in the inventory"
 file BTF /sys/kernel/btf/vmlinux "a kernel with CONFIG_DEBUG_INFO_BTF=y; without it no transports in eBPF"
-is=
-[ ! -e "$root/sys/class/net/$nic/bonding" ] || is="a bond"
-[ ! -e "$root/sys/class/net/$nic/master" ] || is="a port of a bond or bridge"
-[ ! -e "$root/sys/class/net/$nic/device/physfn" ] || is="a virtual function"
+is="" instead=
+[ ! -e "$root/sys/class/net/$nic/bonding" ] ||
+  { is="a bond" instead="one of its ports, taken out of it (ip link set PORT nomaster)"; }
+[ ! -e "$root/sys/class/net/$nic/master" ] ||
+  { is="a port of a bond or bridge" instead="this one, taken out of it (ip link set $nic nomaster)"; }
+[ ! -e "$root/sys/class/net/$nic/device/physfn" ] ||
+  { is="a virtual function" instead="its physical function (ls /sys/class/net/$nic/device/physfn/net)"; }
 [ ! -r "$root/sys/class/net/$nic/uevent" ] ||
-  while read -r line; do [ "$line" != DEVTYPE=vlan ] || is="a VLAN"; done < "$root/sys/class/net/$nic/uevent"
-if [ "$is" ]; then say "NIC $nic" no "$is" "nic in the inventory: a physical function's own interface, in no bond"
+  while read -r line; do
+    [ "$line" != DEVTYPE=vlan ] || { is="a VLAN" instead="the NIC below it, with an address of its own"; }
+  done < "$root/sys/class/net/$nic/uevent"
+if [ "$is" ]; then say "NIC $nic" no "$is" "nic in the inventory: $instead; docs/how-to/rack.md has the recipe"
 else file "NIC $nic" "/sys/class/net/$nic" "nic in the inventory as \`ip link\` calls it, or the NIC's driver"; fi
 # Other uses of the NIC, which a change of its link would interrupt. settings_guard.py refuses such changes.
 lower() { # an interface, and those below it: ports of a bond or bridge, the NIC of a VLAN
@@ -189,21 +205,45 @@ nv() { # a setting in force and at the next boot; nothing if the device has none
 	SAID
   echo "? $last"
 }
+# The register PPCC (mstflint's register_access_table.adb): command 0x10 lists the algorithms, 0x3 tells if one is enabled.
+# By NVIDIA's blog on ZTR-RTTCC, it is forced on all flows by disabling the algorithm in slot 15.
+slot="local_port=1,pnat=0,lp_msb=0,algo_slot=15"
+for reg_tool in mlxreg mstreg none; do ! command -v "$reg_tool" > /dev/null 2>&1 || break; done
+rttcc_forced() {
+  present=$(ppcc 0x10 "text[15]") enabled=$(ppcc 0x3 value)
+  [ $((${present:-0})) != 0 ] && [ $((${enabled:-1})) = 0 ]
+}
+ppcc() { # the field $2 in the answer to command $1 for slot 15; nothing if the device or the tool has no such register
+  "$reg_tool" -d "${bdf##*/}" --reg_name PPCC --get --op "cmd_type=$1" --indexes "$slot" 2> /dev/null < /dev/null |
+    while read -r field bar value; do [ "$field $bar" != "$2 |" ] || echo "$value"; done
+}
 obeys() { case "$1,$2" in , | "True(1)," | ",False(0)" | "True(1),False(0)") return 0 ;; *) return 1 ;; esac; }
 device_id=0 nv_tool=
 [ ! -r "$root/sys/class/net/$nic/device/device" ] || read -r device_id < "$root/sys/class/net/$nic/device/device"
 for each in mstconfig mlxconfig; do ! command -v "$each" > /dev/null 2>&1 || nv_tool=$each; done
+irqbalance="" pcc=
+for each in "$root"/proc/[0-9]*/comm; do
+  [ ! -r "$each" ] || read -r name 2> /dev/null < "$each" || continue
+  case $name in irqbalance) irqbalance=yes ;; doca_pcc | doca_spcx_cc) pcc=$name ;; esac
+done
 firmware_dcqcn() {
   legacy=$(nv ROCE_CC_LEGACY_DCQCN) user=$(nv USER_PROGRAMMABLE_CC)
   found="ROCE_CC_LEGACY_DCQCN ${legacy:-absent}, USER_PROGRAMMABLE_CC ${user:-absent} (in force, next boot)"
+  case $user in True*) found="$found; programmable congestion control is in its place" ;; *)
+    case $legacy in False*) found="$found; ZTR-RTTCC is in its place, where both ends have it" ;; esac ;;
+  esac
   set_both="$nv_tool -d ${bdf##*/} set ROCE_CC_LEGACY_DCQCN=1 USER_PROGRAMMABLE_CC=0, without an absent one,"
   case "$legacy$user" in *\?*)
     say "DCQCN in firmware" no "not reported: $legacy $user" \
       "root, mstflint 4.18 or later or NVIDIA MFT; kernel lockdown (Secure Boot) can deny PCI access"
     return ;;
   esac
-  if obeys "${legacy% *}" "${user% *}"; then
-    if obeys "${legacy#* }" "${user#* }"; then say "DCQCN in firmware" yes "acts" ""
+  if [ "$pcc" ]; then say "DCQCN in firmware" no "ignored: $pcc runs, which is programmable congestion control" \
+    "$pcc stopped, $set_both and a reset of firmware"
+  elif obeys "${legacy% *}" "${user% *}"; then
+    if rttcc_forced; then say "DCQCN in firmware" no "ignored: ZTR-RTTCC is forced (register PPCC)" \
+      "$reg_tool -d ${bdf##*/} --reg_name PPCC --set cmd_type=1 --indexes $slot --yes, or a reset of firmware"
+    elif obeys "${legacy#* }" "${user#* }"; then say "DCQCN in firmware" yes "acts" ""
     else say "DCQCN in firmware" no "acts, but not after the next boot: $found" "${set_both%,}"; fi
   elif obeys "${legacy#* }" "${user#* }"; then
     say "DCQCN in firmware" no "ignored until the next boot: $found" "a reset of firmware, or reboot"
@@ -213,11 +253,7 @@ if [ "$rdma" ] && [ $((device_id)) -ge $((0x101d)) ]; then
   if [ "$nv_tool" ]; then firmware_dcqcn
   else say "DCQCN in firmware" no "neither mlxconfig nor mstconfig" "NVIDIA MFT, or the package mstflint"; fi
 fi
-running=
-[ -z "$irqs" ] || for each in "$root"/proc/[0-9]*/comm; do
-  [ -r "$each" ] && read -r name 2> /dev/null < "$each" && [ "$name" = irqbalance ] && running=yes
-done
-[ -z "$running" ] || say irqbalance no "runs, and moves interrupts" \
+[ -z "$irqs" ] || [ -z "$irqbalance" ] || say irqbalance no "runs, and moves interrupts" \
   "systemctl disable --now irqbalance, or no irq_cpus in the inventory"
 if [ "$gpu" = none ]; then
   say "GPU driver" yes "not needed by jobs that replay a profile; one that computes needs $gpu_driver (gpu: check)" ""
@@ -374,7 +410,7 @@ gpudirect() {
     control=$("${setpci:-:}" -s "$each" ECAP_ACS+6.w 2> /dev/null < /dev/null)
     [ $((0x0${control} & 0x1c)) = 0 ] || redirecting="$redirecting $each"
   done
-  if [ -z "$setpci" ]; then say "GPUDirect ACS" no "setpci not found" "apt-get install pciutils"
+  if [ -z "$setpci" ]; then say "GPUDirect ACS" no "setpci not found" "$manager install pciutils"
   elif [ "$redirecting" ]; then say "GPUDirect ACS" no "redirects at$redirecting" \
     "off in the BIOS, or \`setpci -s BRIDGE ECAP_ACS+6.w=0\` after each boot"
   else say "GPUDirect ACS" yes "no bridge between redirects" ""; fi

@@ -80,9 +80,9 @@ class Recorder:
         for pattern in request["only_there"]:
             for path in self.find(pattern):
                 self.add(path, lambda _: "")
-        for pattern, content in request["only_if"].items():
+        for pattern, contents in request["only_if"].items():
             for path in self.find(pattern):
-                if self.read(path).strip() == content:
+                if self.read(path).strip() in contents:
                     self.add(path, self.read)
 
     def record_calls(self, request):
