@@ -56,6 +56,8 @@ NO_NICS = {
     "master": ("a port of a bond or bridge", "take it out: ip link set NIC nomaster"),
     "device/physfn": ("a virtual function", "name its physical function, on the machine that has it"),
 }
+# PCI devices that mlx5_core_pci_table marks as virtual functions; a guest that has one lacks device/physfn.
+VIRTUAL_FUNCTIONS = ("0x1012", "0x1014", "0x1016", "0x1018", "0x101a", "0x101c", "0x101e", "0xa2d3")
 VLAN = ("a VLAN", "name the NIC below it, and give that an address")
 PHYSICAL_ONLY = "OFED's attributes are writable on physical functions only"
 
@@ -87,6 +89,8 @@ def nic_folder(host: Host, target: str) -> Path:
     kinds = [kind for file, kind in NO_NICS.items() if (folder / file).exists()]
     if "DEVTYPE=vlan" in _read_if_there(folder / "uevent").splitlines():
         kinds.append(VLAN)
+    if _read_if_there(folder / "device/device").strip() in VIRTUAL_FUNCTIONS:
+        kinds.append(NO_NICS["device/physfn"])
     if kinds:
         kind, remedy = kinds[0]
         hint = f"{remedy}, because QoS and DCQCN are each port's own (docs/how-to/rack.md)"

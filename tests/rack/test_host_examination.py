@@ -100,6 +100,7 @@ MISSING = [
     ("NIC ens1f0np0", "a bond", {"sys/class/net/ens1f0np0/bonding": ""}, {}),
     ("NIC ens1f0np0", "a port of a bond", {"sys/class/net/ens1f0np0/master": ""}, {}),
     ("NIC ens1f0np0", "a virtual function", {"sys/class/net/ens1f0np0/device/physfn": ""}, {}),
+    ("NIC ens1f0np0", "a virtual function", {f"{DEVICE}/device": "0x1018"}, {}),  # of a ConnectX-5, in a guest
     ("GPUDirect IOMMU", f"translates {PCI} (DMA-FQ)",
      {"sys/class/net/ens1f0np0/device/iommu_group/type": "DMA-FQ"}, {}),
     ("GPUDirect ACS", "redirects at 0000:41:00.0 0000:41:01.0",

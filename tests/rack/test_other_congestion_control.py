@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """NICs whose firmware runs another congestion control than DCQCN: doctor and settings name it, and do not trust DCQCN.
 
-Witnesses: NVIDIA's blog "Scaling Zero Touch RoCE Technology with Round Trip Time Congestion Control" (disabling slot 15
-of PPCC forces ZTR-RTTCC), mstflint's register_access_table.adb (ppcc_reg_ext), NVIDIA's own collectors (PPCC's commands,
-and that doca_spcx_cc needs USER_PROGRAMMABLE_CC). The form of the answers is that of ROCE_ACCL in NVIDIA's "Adaptive
-Retransmission". PCC_INT_EN does not decide: a public script reports False where doca_spcx_cc controls congestion.
+Witnesses: NVIDIA's blog "Scaling Zero Touch RoCE Technology with Round Trip Time Congestion Control" (disabling slot
+15 of PPCC forces ZTR-RTTCC), mstflint's register_access_table.adb (ppcc_reg_ext), NVIDIA's own collectors (PPCC's
+commands, and that doca_spcx_cc needs USER_PROGRAMMABLE_CC). The form of the answers is that of ROCE_ACCL in NVIDIA's
+"Adaptive Retransmission". PCC_INT_EN does not decide: a public script reports False where doca_spcx_cc controls.
 """
 
 from pathlib import Path

@@ -359,8 +359,8 @@ LEGACY, USER = "ROCE_CC_LEGACY_DCQCN", "USER_PROGRAMMABLE_CC"
     ((absent(LEGACY), absent(USER)), ""),
     ((absent(LEGACY), present(USER, "False(0)", "True(1)")), ""),
     ((present(LEGACY, "True(1)", "True(1)"), present(USER, "False(0)", "False(0)")), ""),
-    ((absent(LEGACY), present(USER, "True(1)", "False(0)")), "this NIC: USER_PROGRAMMABLE_CC is True, and programmable"),
-    (((CX6_DX, 0), absent(USER)), "this NIC: ROCE_CC_LEGACY_DCQCN is False, and ZTR-RTTCC"),
+    ((absent(LEGACY), present(USER, "True(1)", "False(0)")), "USER_PROGRAMMABLE_CC is True, and programmable"),
+    (((CX6_DX, 0), absent(USER)), "do nothing on this NIC: ROCE_CC_LEGACY_DCQCN is False, and ZTR-RTTCC"),
     ((LOCKED, LOCKED), "(?s)NIC does not report if it obeys DCQCN: mlxconfig .* Failed to open the device"),
     ((absent(LEGACY), LOCKED), "NIC does not report if it obeys DCQCN"),
     ((("-E- Cannot open Device: 0000:3b:00.0. No such file or directory.\n", 3), absent(USER)), "does not report"),
@@ -629,14 +629,17 @@ def test_mistakes_get_one_message(server: Server, trees: ModuleType, document: A
         ("sys/class/net/eth2/master", "eth2 is a port of a bond or bridge"),
         ("sys/class/net/eth2/device/physfn", "eth2 is a virtual function"),
         ("sys/class/net/eth2/uevent", "eth2 is a VLAN"),
+        ("sys/class/net/eth2/device/device", "eth2 is a virtual function"),
     ],
 )
 @pytest.mark.parametrize("kind", [{"qos": {"pfc": "0,0,0,1,0,0,0,0"}}, {"dcqcn": {"T_us": 100}}, {"roce": {"tos": 4}}])
 def test_settings_of_a_vlan_device_are_refused_by_name(server: Server, kind: Any, file: str, said: str) -> None:
     host = server("connectx-5-ofed")
-    (host.root / file).write_text("DEVTYPE=vlan\n")
-    with pytest.raises(SettingsError, match=said):
+    # The device is the virtual function of a ConnectX-6 Dx and later (mlx5_core_pci_table).
+    (host.root / file).write_text("0x101e\n" if file.endswith("device/device") else "DEVTYPE=vlan\n")
+    with pytest.raises(SettingsError, match=said) as error:
         settings.apply(host, {name: {"eth2": values} for name, values in kind.items()}, "run")
+    assert error.value.hint.endswith("(docs/how-to/rack.md)")
 
 
 @pytest.mark.parametrize(

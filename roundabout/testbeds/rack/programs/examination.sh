@@ -48,7 +48,12 @@ tool systemctl "a system with systemd: it applies the settings after a reboot"
 [ "$governor" = leave ] || file "CPU governor" /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor \
   "a BIOS that leaves power to the system, or governor: leave in the inventory"
 file BTF /sys/kernel/btf/vmlinux "a kernel with CONFIG_DEBUG_INFO_BTF=y; without it no transports in eBPF"
+first_line "$root/sys/class/net/$nic/device/device"; device_id=${first:-0}
 is="" instead=
+case $device_id in # as mlx5_core_pci_table has them; a guest lacks physfn
+  0x1012 | 0x1014 | 0x1016 | 0x1018 | 0x101a | 0x101c | 0x101e | 0xa2d3)
+    is="a virtual function" instead="a NIC that the guest has as a whole" ;;
+esac
 [ ! -e "$root/sys/class/net/$nic/bonding" ] ||
   { is="a bond" instead="one of its ports, taken out of it (ip link set PORT nomaster)"; }
 [ ! -e "$root/sys/class/net/$nic/master" ] ||
@@ -218,8 +223,7 @@ ppcc() { # the field $2 in the answer to command $1 for slot 15; nothing if the 
     while read -r field bar value; do [ "$field $bar" != "$2 |" ] || echo "$value"; done
 }
 obeys() { case "$1,$2" in , | "True(1)," | ",False(0)" | "True(1),False(0)") return 0 ;; *) return 1 ;; esac; }
-device_id=0 nv_tool=
-[ ! -r "$root/sys/class/net/$nic/device/device" ] || read -r device_id < "$root/sys/class/net/$nic/device/device"
+nv_tool=
 for each in mstconfig mlxconfig; do ! command -v "$each" > /dev/null 2>&1 || nv_tool=$each; done
 irqbalance="" pcc=
 for each in "$root"/proc/[0-9]*/comm; do
