@@ -40,7 +40,7 @@ FIRST_WITHOUT_LEGACY_DCQCN = 0x101D
 LEGACY_DCQCN = "ROCE_CC_LEGACY_DCQCN"
 # NV settings, and the values at which firmware obeys DCQCN's parameters. A device may lack them.
 OBEYING = {LEGACY_DCQCN: 1, "USER_PROGRAMMABLE_CC": 0}
-# What firmware may use in DCQCN's place at another value (NVIDIA: "DOCA PCC"; blog "Scaling Zero Touch RoCE").
+# The congestion control that firmware may use at another value (NVIDIA: "DOCA PCC"; blog "Scaling Zero Touch RoCE").
 IN_ITS_PLACE = {LEGACY_DCQCN: "ZTR-RTTCC", "USER_PROGRAMMABLE_CC": "programmable congestion control"}
 # Queries of the register PPCC (mstflint's register_access_table.adb), and the field of each answer: the algorithm in
 # slot 15, or 0, and whether it is enabled. By the blog, disabling it forces ZTR-RTTCC on all flows.

@@ -210,7 +210,7 @@ nv() { # a setting in force and at the next boot; nothing if the device has none
 	SAID
   echo "? $last"
 }
-# The register PPCC (mstflint's register_access_table.adb): command 0x10 lists the algorithms, 0x3 tells if one is enabled.
+# The register PPCC (mstflint's register_access_table.adb): command 0x10 lists the algorithms, 0x3 reports if one is enabled.
 # By NVIDIA's blog on ZTR-RTTCC, it is forced on all flows by disabling the algorithm in slot 15.
 slot="local_port=1,pnat=0,lp_msb=0,algo_slot=15"
 for reg_tool in mlxreg mstreg none; do ! command -v "$reg_tool" > /dev/null 2>&1 || break; done
