@@ -28,7 +28,12 @@ roce_slow_restart_idle_en      | 0x00000000
 min_ack_timeout_limit_disabled | 0x00000000
 """
 # Default, current, next boot: what is in force is noted. The device knows no ROCE_CC_LEGACY_DCQCN.
-NV = {"ROCE_CC_PRIO_MASK_P1": [255, 8, 255], "ZERO_TOUCH_TUNING_ENABLE": [0, 0, 1]}
+NV = {
+    "ROCE_CC_PRIO_MASK_P1": [255, 8, 255],
+    "PCC_INT_EN": [0, 0, 1],
+    "ZERO_TOUCH_TUNING_ENABLE": [0, 0, 1],
+    "ROCE_ADAPTIVE_ROUTING_EN": [0, 1, 1],
+}
 
 
 def facts(path: str) -> dict[str, str]:
@@ -52,7 +57,8 @@ def test_roce_accelerations_of_the_firmware_are_recorded(tmp_path: Path, maker: 
         "roce_adp_retrans_en=0x00000001", "roce_tx_window_en=0x00000000", "roce_slow_restart_en=0x00000001",
         "roce_slow_restart_idle_en=0x00000000",
     ]  # fmt: skip
-    assert found["NV config"] == "ROCE_CC_PRIO_MASK_P1=8;ZERO_TOUCH_TUNING_ENABLE=0"
+    expected = "ROCE_CC_PRIO_MASK_P1=8;PCC_INT_EN=0;ZERO_TOUCH_TUNING_ENABLE=0;ROCE_ADAPTIVE_ROUTING_EN=1"
+    assert found["NV config"] == expected
 
 
 def test_a_host_without_such_tools_has_nothing_to_note(tmp_path: Path) -> None:
