@@ -205,7 +205,7 @@ def _line(compared: ComparedExpectation, name: str, parts: Mapping[str, Part], *
 
 
 def _paper_text(compared: ComparedExpectation, part: Part) -> str:
-    """Return a printed figure, or its bounds; empty for a place in an order. The unit is here unless a tolerance has it."""
+    """Return a printed figure, or its bounds, with the unit unless a tolerance has it; empty for an order."""
     text = str(Limits(part.at_least, part.at_most)) if part.paper is None else f"{part.paper:.4g}"
     has_unit = not part.tolerance or _unit(compared) != _tolerance_unit(compared)
     return f"{text} {_unit(compared) if has_unit else ''}".strip() if text else ""
