@@ -4,6 +4,7 @@
 import hashlib
 import json
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +63,18 @@ def play(jobs, iterations, generator):
         marks.append((marks[-1] if marks else 0) + (generator.poisson(2.5) if crowded else 0))
         now += 1
     return np.array(backlog), np.array(marks)
+
+
+@cache
+def played(key, jobs, slowdown, iterations):
+    """Return jobs after their iterations, backlog and marks of the trial `key`, which many tests have in their runs.
+
+    `jobs` are name, weight and hosts of each. Read them only.
+    """
+    generator = np.random.default_rng(int(key, 16))
+    speed = slowdown + generator.normal(0, 0.004)
+    toys = [Toy(*job, 150.0 * speed) for job in jobs]
+    return toys, *play(toys, iterations, generator)
 
 
 def where(host, at_ms, start_ns):
@@ -159,14 +172,12 @@ def add_trial(run, cell, job, repetition, *, reason="", slowdown=1.0):
     """Play and commit one trial; a `reason` makes it invalid."""
     text = json.dumps([cell.levels, job, repetition])
     key = hashlib.sha256(text.encode()).hexdigest()[:16]
-    generator = np.random.default_rng(int(key, 16))
-    speed = slowdown + generator.normal(0, 0.004)
-    jobs = [
-        Toy(name, 2.0 if cell.variant == "unfair" and name == "j1" else 1.0, spec.workers, 150.0 * speed)
+    shared = tuple(
+        (name, 2.0 if cell.variant == "unfair" and name == "j1" else 1.0, spec.workers)
         for name, spec in cell.spec.jobs.items()
         if job in (None, name)
-    ]
-    backlog, marks = play(jobs, cell.spec.iterations, generator)
+    )
+    jobs, backlog, marks = played(key, shared, slowdown, cell.spec.iterations)
     start_ns = BEGIN_NS + len(run.committed()) * 30_000 * MS
     identity = Identity(run.id, key, cell.variant, json.dumps(cell.levels), repetition, 1)
     hosts = [(each, rank, host) for each in jobs for rank, host in enumerate(each.hosts)]
