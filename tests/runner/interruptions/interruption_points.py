@@ -5,8 +5,8 @@
 
 A point is a moment before a journal is written or a file is renamed, or before or after anything is done on a host.
 They are found by counting those of an undisturbed run. Each run is then interrupted at one of them, in one of WAYS, and
-followed by two commands. COUNT of these cases, spread evenly over all, are tried; 0 is all of them. What became of them
-is printed as JSON.
+followed by two commands. COUNT cases are tried: their points are spread evenly, and their ways and commands take turns.
+0 is all cases. What became of them is printed as JSON.
 
 Every case is a process forked from this one, and the testbed is one of threads and files: a run takes a moment.
 """
@@ -353,7 +353,10 @@ def everything(folder: Path, count: int, ways: list[str]) -> dict[str, object]:
             importlib.import_module(name)
     cases = list(itertools.product(range(1, points + 1), ways, ORDERS))
     if count:
-        cases = [cases[number * len(cases) // count] for number in range(count)]
+        cases = [
+            (1 + number * points // count, ways[number % len(ways)], ORDERS[number % len(ORDERS)])
+            for number in range(count)
+        ]
     with multiprocessing.get_context("fork").Pool(os.cpu_count(), maxtasksperchild=50) as pool:
         jobs = [(number, case, folder, expected) for number, case in enumerate(cases)]
         wrong = [each for each in pool.imap_unordered(one, jobs) if each]
