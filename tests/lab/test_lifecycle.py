@@ -15,6 +15,7 @@ import pytest
 
 from roundabout.testbeds.lab import Lab, LabError
 from roundabout.testbeds.lab.ecn import marking
+from roundabout.testbeds.lab.lifecycle import lab as lab_module
 from roundabout.testbeds.lab.lifecycle.locks import lock_folder
 from roundabout.testbeds.lab.network import link_measurement, paths, port_queues
 from roundabout.testbeds.lab.network.namespaces import run_inside
@@ -167,7 +168,8 @@ def test_an_invalid_lab_name_is_refused(topology, name):
         Lab.remove(name)
 
 
-def test_down_refuses_while_someone_builds(topology, lab_name):
+def test_down_refuses_while_someone_builds(topology, lab_name, monkeypatch):
+    monkeypatch.setattr(lab_module, "DYING_S", 0.2)
     lab = Lab.create(topology, lab_name(), verify=False)
     with lock_folder(lab.files.root), pytest.raises(LabError, match="being built or taken down"):
         Lab.remove(lab.name)

@@ -93,7 +93,7 @@ def committed(folder):
 def finished(tmp_path_factory):
     """A folder in which one command ran an experiment on packets and in the lab, and what the command printed."""
     folder = tmp_path_factory.mktemp("finished")
-    (folder / "tiny.yaml").write_text(experiment(iterations=4, variants=VARIANTS))
+    (folder / "tiny.yaml").write_text(experiment(iterations=2, variants=VARIANTS))
     before = traces()
     done = roundabout("run", folder / "tiny.yaml", "--json", folder=folder)
     wait_for(lambda: not (traces() - before), 15)
@@ -116,7 +116,7 @@ def test_an_experiment_runs_from_its_file_to_its_summary(finished, lab_run):
     for trial in trials:
         assert all(any(word in reason for word in NOISE) for reason in trial["reason"].split("; ") if reason)
     iterations = run.table("iterations", valid_only=False)
-    assert iterations.num_rows == 2 * 2 * 4 + 2 * 4 * 4
+    assert iterations.num_rows == 2 * 2 * 2 + 2 * 4 * 2
     sent = 574_680_000
     assert all(abs(each - sent) < 1000 for each in iterations["sent_bytes"].to_pylist())
     assert set(run.table("queue", valid_only=False)["link"].to_pylist()) >= {"L1"}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tests.running import MAY_RAISE_LIMITS
 from tests.trainers.host import FOLDER, load
@@ -120,6 +120,7 @@ def received(listener: socket.socket, source: str) -> bool:
 
 
 @needs_root
+@settings(max_examples=20)  # each waits for a stranger's connection in vain
 @given(hosts=st.lists(st.integers(1, 254), max_size=4), stranger=st.integers(1, 254))
 def test_the_store_is_for_the_jobs_hosts_alone(hosts: list[int], stranger: int) -> None:
     """At any address but the given one nothing listens; the kernel drops what others than the job's hosts send."""

@@ -245,22 +245,18 @@ SLOW = ["R_max_mbps=40", "R_min_mbps=0.5", "R_AI_mbps=0.2", "R_HAI_mbps=0.02", "
 SLOW += ["g=0.5", "alpha_timer_us=500000", "cnp_gap_us=1500"]
 
 
+QUICK = [("mltcp_reno", "increase", 1.5, 5), ("mltcp_cubic", "increase", 1.5, 5)]
 # Where packets are dropped, DCQCN's shares hang on its cuts, and little on its steps.
-FLOWS = [(name, "increase", 1.05 if name == "mltcp_dcqcn" else 1.5) for name in EVERY]
-FLOWS += [(name, "decrease", 1.5) for name in EVERY]
-SHORT = ("mltcp_reno", "mltcp_cubic")
+LONG = [("mltcp_dctcp", "increase", 1.5, 10), ("mltcp_dcqcn", "increase", 1.05, 10)]
+LONG += [(name, "decrease", 1.5, 10) for name in EVERY]
 
 
 @pytest.mark.quiet
 @pytest.mark.parametrize(
-    ("name", "acts_on", "times"),
-    [
-        pytest.param(*each, marks=[] if each[0] in SHORT and each[1] == "increase" else pytest.mark.proof)
-        for each in FLOWS
-    ],
+    ("name", "acts_on", "times", "seconds"), [*QUICK, *(pytest.param(*each, marks=pytest.mark.proof) for each in LONG)]
 )
 def test_flows_of_unlike_aggressiveness_share_unlike(
-    bottleneck: Any, tools: Any, name: str, acts_on: str, times: float
+    bottleneck: Any, tools: Any, *, name: str, acts_on: str, times: float, seconds: int
 ) -> None:
     *senders, receiver = bottleneck
     with tools.loaded(name):
@@ -272,7 +268,7 @@ def test_flows_of_unlike_aggressiveness_share_unlike(
         with subprocess.Popen(*taking, stdout=subprocess.PIPE, text=True) as sink:
             assert sink.stdout is not None
             sink.stdout.readline()
-            stream = ["/usr/bin/python3", "-c", STREAM, receiver.address, "10"]
+            stream = ["/usr/bin/python3", "-c", STREAM, receiver.address, str(seconds)]
             flows = [
                 subprocess.Popen(["ip", "netns", "exec", each.name, *stream], stdout=subprocess.PIPE, text=True)
                 for each in senders
