@@ -89,6 +89,7 @@ def test_rollback_names_what_it_could_not_restore(servers: Any, capsys: pytest.C
     assert "NOT restored" in capsys.readouterr().out
 
 
+@pytest.mark.proof
 def test_before_anything_is_deployed(server: Any) -> None:
     assert set(playbooks.run_playbook("rollback", [server.inventory]).changed.values()) == {0}
     with pytest.raises(playbooks.ProvisionError):

@@ -227,6 +227,7 @@ def test_settings_of_a_port_of_eos_that_the_undo_would_lose_are_named(tmp_path: 
     ]
 
 
+@pytest.mark.proof
 def test_a_playbook_changes_cumulus_and_refuses_eos(tmp_path: Path) -> None:
     switches = Switches(tmp_path, TIMED)
     eos = switches.state("eos")["running"] | {"interface Ethernet2": {"service-profile AI": None}}

@@ -82,6 +82,7 @@ def test_the_installed_wheel_has_the_programs_that_a_rack_runs_on_its_hosts(inst
     assert call(installed.with_name("python"), tmp_path, "-c", imported) == ""
 
 
+@pytest.mark.proof
 def test_programs_that_it_lacks_are_named_with_what_mends_it(installed: Path, tmp_path: Path) -> None:
     (crossgen,) = installed.parents[1].glob("lib/python*/site-packages/roundabout/carried/build/bin/crossgen")
     aside = crossgen.rename(crossgen.with_name("aside"))
