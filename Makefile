@@ -100,12 +100,12 @@ ifdef TESTS
 	$(SUDO) $(PYTHON) -m pytest $(TESTS)
 else
 	$(SUDO) ctest --test-dir build --output-on-failure
-	$(SUDO) $(PYTHON) -m pytest -m 'unit and not proof' --numprocesses $$(($$(nproc) + 1)) --dist loadfile --reruns 1 -rfER
+	$(SUDO) $(PYTHON) -m pytest -m 'unit and not proof' --numprocesses $$(($$(nproc) + 2)) --dist loadfile --reruns 1 -rfER
 	$(SUDO) $(PYTHON) -m pytest -m 'lab and not proof' --reruns 1 -rfEsR
 endif
 
 coverage: setup-tests ## which share of lines the unit tests (Python) and the native tests (C and C++) execute
-	$(SUDO) $(PYTHON) -m pytest -m 'unit and not proof' --numprocesses $$(($$(nproc) + 1)) --dist loadfile --reruns 1 -rfER --cov --cov-report=term
+	$(SUDO) $(PYTHON) -m pytest -m 'unit and not proof' --numprocesses $$(($$(nproc) + 2)) --dist loadfile --reruns 1 -rfER --cov --cov-report=term
 	cmake -S . -B build/coverage -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=--coverage -DCMAKE_CXX_FLAGS=--coverage
 	ninja -C build/coverage
 	$(SUDO) ctest --test-dir build/coverage --output-on-failure
