@@ -98,10 +98,15 @@ def test_a_target_sets_up_what_it_uses(target: str, parts: list[str]) -> None:
     assert [line for line in printed if line.startswith("./bootstrap")] == parts
 
 
-@pytest.mark.parametrize(("target", "asked"), [("experiment", "NAME=--help"), ("report", "RUN=--help")])
-@pytest.mark.parametrize(("sudo", "calls"), [('echo "$@" >> {0}; exec "$@"', 2), ("echo no >> {0}; exit 1", 1)])
+@pytest.mark.parametrize(
+    ("target", "asked", "sudo", "calls"),
+    [
+        ("experiment", "NAME=--help", "echo no >> {0}; exit 1", 1),
+        ("report", "RUN=--help", 'echo "$@" >> {0}; exec "$@"', 2),
+    ],
+)
 def test_no_root_is_needed_where_sudo_does_not_work(
-    tmp_path: Path, sudo: str, calls: int, target: str, asked: str
+    tmp_path: Path, target: str, asked: str, sudo: str, calls: int
 ) -> None:
     for name, script in {"id": "echo 1000", "sudo": sudo.format(tmp_path / "calls")}.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")

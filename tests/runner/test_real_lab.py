@@ -208,7 +208,7 @@ def test_after_sigkill_clean_leaves_nothing_and_resume_finishes(tmp_path, file, 
         roundabout("lab", "down", bystander, folder=tmp_path)
 
 
-@pytest.mark.parametrize("moment", ["while the lab is raised", "during a trial"])
+@pytest.mark.parametrize("moment", ["while the lab is raised", pytest.param("during a trial", marks=pytest.mark.proof)])
 def test_ctrl_c_leaves_nothing(tmp_path, file, untouched, moment):
     labs_of_others = set(STATE.glob(LABS))
     with start(tmp_path, file) as process:
