@@ -162,8 +162,6 @@ KINDS: dict[str, type[Expectation]] = {
     "sign": Sign,
 }
 """Models of expectations, by the field that states the finding."""
-TAGGED: dict[Any, type[Expectation]] = {f"<{model.kind}>": model for model in KINDS.values()}
-"""Models of expectations, by their tag in the locations of pydantic's errors."""
 
 
 def _tag(value: Any) -> str | None:

@@ -5,12 +5,11 @@ import typing
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Tag, ValidationError
 from pydantic_core import ErrorDetails
 
 from roundabout.spec.base import Strict
 from roundabout.spec.errors import SpecError, expected_names, quote_value, suggest
-from roundabout.spec.expectation import TAGGED
 from roundabout.spec.reader.yaml_source import Block, Document
 from roundabout.spec.trace import KINDS
 from roundabout.spec.trainers import MODELS
@@ -80,7 +79,7 @@ def _follows(item: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
 
 def _explain(details: ErrorDetails, document: Document, model: type[BaseModel], root: Block) -> SpecError:
     way = tuple(step for step in details["loc"] if step != "[key]")
-    location = _file_location(tuple(step for step in way if step not in TAGGED))
+    location = _file_location(tuple(step for step in way if not _is_tag(step)))
     if details["type"] == "extra_forbidden":
         return _unknown_field(location, document, fields_at(model, way[:-1]), root)
     context = details.get("ctx", {})
@@ -104,6 +103,11 @@ def _words(details: ErrorDetails) -> tuple[str, str]:
     context = details.get("ctx", {})
     found = "nothing" if details["type"] == "missing" else context.get("found") or _found(details)
     return found, _EXPECTED.get(details["type"], details["msg"]).format_map(context)
+
+
+def _is_tag(step: str | int) -> bool:
+    """Return True if a step of a location is the tag of a union's member, which all models write as `<kind>`."""
+    return isinstance(step, str) and step.startswith("<") and step.endswith(">")
 
 
 def _file_location(location: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -156,8 +160,8 @@ def fields_at(model: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
     """Return the field names of the nested model at `location` in `model`, or an empty list if there is no model."""
     kind: Any = model
     for last, step in zip((None, *location), location, strict=False):
-        if step in TAGGED:
-            kind = TAGGED[step]
+        if _is_tag(step):
+            kind = _member(kind, step)
         elif step in UNIONS.get(last, ()):
             kind = UNIONS[last][step]
         elif isinstance(kind, type) and issubclass(kind, BaseModel):
@@ -168,6 +172,12 @@ def fields_at(model: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
     if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
         return []
     return [field.alias or name for name, field in kind.model_fields.items()]
+
+
+def _member(union: Any, tag: Any) -> Any:
+    """Return the member of a union that has this tag, or None."""
+    members = (typing.get_args(member) for member in typing.get_args(union))
+    return next((kind for kind, *metadata in members if Tag(tag) in metadata), None)
 
 
 def _strip_annotation(annotation: Any) -> Any:
