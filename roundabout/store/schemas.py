@@ -200,7 +200,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
             "in IP, UDP, GRE or RoCE), `fragment` (the ports are in the first); else null",
         ),
     ),
-    # One row a host that was captured; host_ns and controller_ns are when its capture began.
+    # One row a NIC of a host that was captured; host_ns and controller_ns are when its capture began.
     "captures": (
         Column("device", TEXT, "", "where tcpdump captured: an RDMA device if it can, or an interface"),
         Column("files", INTEGER, "", "kept in the trial's folder, under captures/<host>/"),

@@ -10,7 +10,7 @@ import pytest
 
 from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.runner.hosts.host_group import Host
-from roundabout.runner.trial.captures import CaptureError, HostCapture, RunningCapture, capture_hosts, describe_gaps
+from roundabout.runner.trial.captures import CaptureError, NicCapture, RunningCapture, capture_hosts, describe_gaps
 from roundabout.spec.capture import Capture
 from tests.deadline import wait_for
 
@@ -52,7 +52,7 @@ def test_started_captures_end_if_another_host_cannot_capture(tmp_path: Path) -> 
     session: Any = SimpleNamespace(
         on_each_host=on_each_host, connections={host.name: LocalConnection(host.name) for host in hosts}
     )
-    into: dict[str, HostCapture] = {}
+    into: dict[str, list[NicCapture]] = {}
     capture = Capture(hosts=("s0", "s1"))
     with pytest.raises(CaptureError, match="s1: capturing failed: no tcpdump") as failed:  # noqa: SIM117
         with capture_hosts(session, capture, tmp_path / "captures", into):
@@ -71,11 +71,11 @@ def test_an_unexpected_line_is_repeated_and_the_program_ends(tmp_path: Path, lin
 
 
 def test_a_notice_names_hosts_without_rdma_and_those_whose_losses_are_unknown() -> None:
-    counted = HostCapture("ens1", 0, (), {"dropped_by_kernel": 0})
-    without_rdma = HostCapture("ens1", 0, (), {"dropped_by_kernel": 0}, "tcpdump: mlx5_0: No such device exists")
-    uncounted = HostCapture("mlx5_0", 0, (), {"dropped_by_kernel": None})
-    assert describe_gaps({"s0": counted}) is None
-    notice = describe_gaps({"s0": counted, "s1": without_rdma, "s2": uncounted}) or ""
+    counted = NicCapture("ens1", 0, (), {"dropped_by_kernel": 0})
+    without_rdma = NicCapture("ens1", 0, (), {"dropped_by_kernel": 0}, "tcpdump: mlx5_0: No such device exists")
+    uncounted = NicCapture("mlx5_0", 0, (), {"dropped_by_kernel": None})
+    assert describe_gaps({"s0": [counted]}) is None
+    notice = describe_gaps({"s0": [counted], "s1": [counted, without_rdma], "s2": [uncounted]}) or ""
     assert notice.startswith("captures of s1 are without RDMA traffic")
     assert "(s1: tcpdump: mlx5_0: No such device exists)" in notice
     assert notice.endswith("captures of s2: dropped packets: unknown")

@@ -13,7 +13,7 @@ import yaml
 
 from roundabout.runner.hosts.clocks import ClockLog, Reading
 from roundabout.runner.trial import captures
-from roundabout.runner.trial.captures import HostCapture, HostUtc
+from roundabout.runner.trial.captures import HostUtc, NicCapture
 from roundabout.spec import SpecError, load_experiment
 from roundabout.spec.capture import Capture
 from roundabout.spec.reader.schema import schemas
@@ -100,12 +100,12 @@ def test_the_bound_covers_steps_of_utc() -> None:
 def test_losses_that_are_unknown_are_null_in_the_table(tmp_path: Path) -> None:
     (tmp_path / "0.pcap").write_bytes(pcap([]))
     unknown = {"dropped_by_kernel": None, "dropped_by_interface": None}
-    capture = HostCapture("mlx5_0", 5 * S, (tmp_path / "0.pcap",), {"captured": 7, "received": 7, **unknown})
+    capture = NicCapture("mlx5_0", 5 * S, (tmp_path / "0.pcap",), {"captured": 7, "received": 7, **unknown})
     tables = {}
-    site: Any = SimpleNamespace(hosts={"s0": SimpleNamespace(address="10.0.0.1")})
+    site: Any = SimpleNamespace(hosts={"s0": SimpleNamespace(nics=[SimpleNamespace(address="10.0.0.1")])})
     attempt: Any = SimpleNamespace(path=tmp_path, write=tables.__setitem__)
     identity = Identity("run", "trial", "base", "{}", 1, 1)
-    captures.store({"s0": capture}, clock_log((5 * S, UTC), (7 * S, UTC)), site, Units(1), attempt, identity)
+    captures.store({"s0": [capture]}, clock_log((5 * S, UTC), (7 * S, UTC)), site, Units(1), attempt, identity)
     (row,) = tables["captures"].to_pylist()
     assert {name: row[name] for name in unknown} == unknown
     assert (row["device"], row["overwritten"]) == ("mlx5_0", 7)

@@ -8,13 +8,14 @@ from hypothesis import given, settings, strategies as st
 
 from roundabout.core.errors import UsageError
 from roundabout.plan.routes import list_routes
+from roundabout.runner.trial.captures import check_capture_budget
 from roundabout.runner.trial.jobs import job_description, source_ports, worker_ports
 from roundabout.spec import load_topology
 from roundabout.spec.capture import Capture
 from roundabout.testbeds.lab.forwarding.switch_routes import Entry, list_entries
 from roundabout.testbeds.lab.network import link_measurement
 from roundabout.testbeds.lab.network.layout import HostNic, Layout, lay_out
-from roundabout.testbeds.lab.provider import refuse_captures_of_rails, refuse_hidden_flows
+from roundabout.testbeds.lab.provider import refuse_captures_behind_queues, refuse_hidden_flows
 from tests.several_paths.fabrics import rails
 from tests.several_paths.trials import build_leaf_spine, build_rails, plan_lab, planned, trained_by_ddp
 
@@ -143,8 +144,18 @@ def test_links_of_all_rails_are_measured() -> None:
         assert {str(nic.number) for flow in probe.flows for nic in flow} == {port.link[-1]}
 
 
-def test_captures_of_hosts_with_several_nics_are_refused() -> None:
-    spec = build_rails(rails(), ["s0", "s1"], "ring", 1, 0.5)
-    refuse_captures_of_rails(spec)
-    with pytest.raises(UsageError, match=r"capture.hosts: found s0 on topology rails, allowed in a lab is none where"):
-        refuse_captures_of_rails(spec.model_copy(update={"capture": Capture(hosts=("s0",))}))
+def test_captures_behind_a_queue_of_a_further_nic_are_refused() -> None:
+    topology = rails()
+    spec = build_rails(topology, ["s0", "s1"], "ring", 1, 0.5).model_copy(update={"capture": Capture(hosts=("s0",))})
+    refuse_captures_behind_queues(spec)
+    links = [link.model_copy(update={"nic_queue": link.name == "s0-1"}) for link in topology.links]
+    queueing = spec.model_copy(update={"topology": topology.model_copy(update={"links": tuple(links)})})
+    with pytest.raises(UsageError, match=r"found s0 on topology rails, allowed in a lab is none .* as s0-1"):
+        refuse_captures_behind_queues(queueing)
+
+
+def test_a_budget_of_captures_is_shared_by_the_nics_of_a_host() -> None:
+    spec = build_rails(rails(nics=8), ["s0", "s1"], "ring", 1, 0.5)
+    check_capture_budget(spec.model_copy(update={"capture": Capture(hosts=("s0",), budget_mb=8)}))
+    with pytest.raises(UsageError, match=r"capture.budget_mb: found 7, allowed are 8 or more: 1 for each NIC of s0"):
+        check_capture_budget(spec.model_copy(update={"capture": Capture(hosts=("s0",), budget_mb=7)}))

@@ -98,7 +98,7 @@ def test_a_stranger_reads_no_raw_packets(state: Path, tmp_path: Path) -> None:
     host = Host("s0", "s0", "10.0.0.1", 24, "eth0", tmp_path)
     running = captures.RunningCapture(LocalConnection("s0"), host, Capture(hosts=("s0",)))
     running.end()
-    (path,) = running.fetch(state / RAW).files
+    (path,) = running.fetch(state / RAW / "s0").files
     assert path.read_bytes() == b"packets"
     assert path not in lockable(state)
 

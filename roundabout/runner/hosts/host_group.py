@@ -5,7 +5,7 @@ Code that controls hosts depends on capabilities, never on the kind of testbed.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -54,6 +54,12 @@ class Host:
     def nics(self) -> tuple[Nic, ...]:
         """Return the host's NICs, in the order of the host's links."""
         return (Nic(self.interface, self.address), *self.further_nics)
+
+    def by_nic(self) -> "tuple[Host, ...]":
+        """Return this host once for each NIC, with that NIC alone."""
+        first = replace(self, further_nics=())
+        others = (replace(first, interface=nic.interface, address=nic.address, tap=None) for nic in self.further_nics)
+        return (first, *others)
 
 
 @dataclass(frozen=True)

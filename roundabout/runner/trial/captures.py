@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captures of hosts during a trial, which are decoded into the tables `packets` and `captures`.
 
-Raw files are stored with their trial in captures/<host>/. The experiment limits the size of each host's ring of files.
-The store enforces the limit of the whole run.
+Raw files are stored with their trial in captures/<host>/. The experiment limits the size of each host's rings of files,
+one for each NIC. The store enforces the limit of the whole run.
 """
 
 import json
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from roundabout.core.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.runner.hosts.clocks import UTC_STEP_NS, ClockLog, Reading
 from roundabout.runner.hosts.connections import Connection, LostHostError
 from roundabout.runner.hosts.host_group import Host, HostGroup
@@ -25,6 +25,7 @@ from roundabout.runner.session.host_session import HostSession
 from roundabout.runner.tables.packets import Totals, decode, open_parquet
 from roundabout.runner.tables.rows import RecordError
 from roundabout.spec.capture import Capture
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.store import Attempt, Identity, Units, build_table, files, schemas
 from roundabout.store.unit_conversion import to_paper_units
 
@@ -39,8 +40,8 @@ class CaptureError(RoundaboutError):
 
 
 @dataclass(frozen=True)
-class HostCapture:
-    """One host's finished capture: its files, oldest first, and tcpdump's packet counts."""
+class NicCapture:
+    """The finished capture of one NIC: its files, oldest first, and tcpdump's packet counts."""
 
     device: str
     began_ns: int  # on the host's monotonic clock
@@ -51,44 +52,62 @@ class HostCapture:
 
 @contextmanager
 def capture_hosts(
-    session: HostSession, capture: Capture | None, folder: Path, into: dict[str, HostCapture]
+    session: HostSession, capture: Capture | None, folder: Path, into: dict[str, list[NicCapture]]
 ) -> Iterator[None]:
     """Capture packets on the hosts of `capture` for the duration of the block, then copy the files into `folder`.
 
-    Each host's capture is added to `into`. Without `capture`, do nothing. Raises CaptureError if a capture cannot
-    start, RecordError if its files do not arrive, and LostHostError.
+    The captures of each host's NICs are added to `into`. Without `capture`, do nothing.
+
+    Raises CaptureError if a capture cannot start, RecordError if its files do not arrive, and LostHostError.
     """
     if capture is None:
         yield
         return
-    started: dict[str, RunningCapture] = {}
+    started: dict[str, list[RunningCapture]] = {name: [] for name in capture.hosts}
 
     def start(host: Host) -> None:
-        if host.name in capture.hosts:
-            started[host.name] = RunningCapture(session.connections[host.name], host, capture)
+        each_mb = capture.budget_mb // len(host.nics)
+        for alone in host.by_nic() if host.name in capture.hosts else ():
+            limited = capture.model_copy(update={"budget_mb": each_mb})
+            started[host.name].append(RunningCapture(session.connections[host.name], alone, limited))
+
+    def fetch(host: Host) -> list[NicCapture]:
+        place = folder / host.name
+        return [running.fetch(place, several=len(host.nics) > 1) for running in started.get(host.name, ())]
 
     try:
         session.on_each_host(start)
         yield
     finally:
-        for running in started.values():
+        for running in (each for own in started.values() for each in own):
             running.end()
-        fetched = session.on_each_host(lambda host: started[host.name].fetch(folder) if host.name in started else None)
-        into.update({name: found for name, found in fetched.items() if found})
+        into.update({name: found for name, found in session.on_each_host(fetch).items() if found})
+
+
+def check_capture_budget(trial: TrialSpec) -> None:
+    """Raise UsageError if the budget of a captured host leaves less than 1 MB for each of its NICs."""
+    if trial.capture is None:
+        return
+    nics, host = max((len(trial.topology.links_of(host)), host) for host in trial.capture.hosts)
+    if trial.capture.budget_mb < nics:
+        raise UsageError(
+            f"capture.budget_mb: found {trial.capture.budget_mb}, allowed are {nics} or more: 1 for each NIC of {host}",
+            f"--set capture.budget_mb={nics}",
+        )
 
 
 def capture_command(host: Host, capture: Capture) -> list[str]:
-    """Return the command of capture.py on `host` with the limits of `capture`."""
+    """Return the command of capture.py on `host`, at its first NIC, with the limits of `capture`."""
     argv = ["python3", "-IS", str(host.prefix / "bin" / "capture.py"), "--interface", host.tap or host.interface]
     return [*argv, "--snap-bytes", str(capture.snap_bytes), "--budget-mb", str(capture.budget_mb)]
 
 
 class RunningCapture:
-    """A running program capture.py on a host."""
+    """A running program capture.py on a host, at its first NIC."""
 
     def __init__(self, connection: Connection, host: Host, capture: Capture) -> None:
         """Start the capture. Raises LostHostError, and CaptureError if it cannot start."""
-        self._connection, self._host, self._rest = connection, host.name, b""
+        self._connection, self._host, self._interface, self._rest = connection, host.name, host.interface, b""
         self._remedy = (
             f"on {host.name}, as root: `tcpdump -i {host.tap or host.interface} -c 1` must print a packet; "
             "`roundabout provision INVENTORY` installs tcpdump on a rack's servers"
@@ -102,20 +121,24 @@ class RunningCapture:
         """Stop the capture, without waiting for its end."""
         self._channel.close_stdin()
 
-    def fetch(self, folder: Path) -> HostCapture:
-        """Fetch the capture's files into a folder for the host in `folder`. Raises RecordError, LostHostError."""
-        place = files.make_directory(folder / self._host, 0o700)  # raw packets hold what hosts said to each other
+    def fetch(self, folder: Path, *, several: bool = False) -> NicCapture:
+        """Fetch the capture's files into `folder`, a host's own. Raises RecordError, LostHostError.
+
+        With `several` NICs, the files are named after their NIC.
+        """
+        place = files.make_directory(folder, 0o700)  # raw packets hold what hosts said to each other
+        prefix = f"{self._interface}-" if several else ""
         try:
             with limit_answer_time(self._connection, self._channel, self._fetch_s, "fetching a capture"):
                 counts = self._read_line()
                 sizes = counts.pop("files")
-                paths = tuple(place / f"{number}.pcap" for number in range(len(sizes)))
+                paths = tuple(place / f"{prefix}{number}.pcap" for number in range(len(sizes)))
                 for path, size in zip(paths, sizes, strict=True):
                     self._save(path, size)
                 self._channel.result()
         except CaptureError as error:
             raise RecordError(error.message) from error
-        return HostCapture(self._began["device"], self._began["monotonic_ns"], paths, counts, self._began["rdma_error"])
+        return NicCapture(self._began["device"], self._began["monotonic_ns"], paths, counts, self._began["rdma_error"])
 
     def _read_line(self) -> dict[str, Any]:
         """Return the next line of capture.py."""
@@ -151,12 +174,15 @@ class RunningCapture:
         raise CaptureError(f"{self._host}: capturing failed: {why}", self._remedy)
 
 
-def rdma_errors(captured: Mapping[str, HostCapture]) -> dict[str, str]:
-    """Return the hosts whose captures lack the packets of RDMA, with the reason, for trial.json."""
-    return {host: capture.rdma_error for host, capture in captured.items() if capture.rdma_error}
+def rdma_errors(captured: Mapping[str, Sequence[NicCapture]]) -> dict[str, str]:
+    """Return the hosts whose captures lack the packets of RDMA, with the reasons, for trial.json."""
+    reasons = {
+        host: dict.fromkeys(each.rdma_error for each in own if each.rdma_error) for host, own in captured.items()
+    }
+    return {host: "; ".join(found) for host, found in reasons.items() if found}
 
 
-def describe_gaps(captured: Mapping[str, HostCapture]) -> str | None:
+def describe_gaps(captured: Mapping[str, Sequence[NicCapture]]) -> str | None:
     """Return a notice about packets that captures lack, or of which they may lack some. None if there are none."""
     notices = []
     if errors := rdma_errors(captured):
@@ -166,14 +192,16 @@ def describe_gaps(captured: Mapping[str, HostCapture]) -> str | None:
             f"device ({host}: {error}). They have what the kernel sends and receives. For RDMA, build libpcap with "
             "--enable-rdma and tcpdump with it, or mirror the switch's port"
         )
-    uncounted = [host for host, capture in captured.items() if capture.counts.get("dropped_by_kernel") is None]
+    uncounted = [
+        host for host, own in captured.items() if any(each.counts.get("dropped_by_kernel") is None for each in own)
+    ]
     if uncounted:
         notices.append(f"captures of {', '.join(uncounted)}: dropped packets: unknown")
     return "; ".join(notices) or None
 
 
 def store(  # noqa: PLR0913, PLR0917 - what a trial's packets belong to
-    captured: Mapping[str, HostCapture],
+    captured: Mapping[str, Sequence[NicCapture]],
     clock_log: ClockLog,
     site: HostGroup,
     units: Units,
@@ -186,7 +214,7 @@ def store(  # noqa: PLR0913, PLR0917 - what a trial's packets belong to
     rows = []
     schema = schemas.schema("packets")
     with open_parquet(attempt.path / "packets.parquet", schema) as writer:
-        for host, capture in captured.items():
+        for host, capture in ((host, each) for host, own in captured.items() for each in own):
             clock = HostUtc(clock_log, host)
 
             def write(columns: list[pa.Array], host: str = host, clock: "HostUtc" = clock) -> None:
@@ -194,7 +222,7 @@ def store(  # noqa: PLR0913, PLR0917 - what a trial's packets belong to
                 table = pa.Table.from_arrays([*common, *columns], schema=schema)
                 writer.write_table(to_paper_units(table, units))
 
-            totals = decode(capture.files, [site.hosts[host].address], write)
+            totals = decode(capture.files, [nic.address for nic in site.hosts[host].nics], write)
             rows.append(
                 {"host": host, **_when(clock_log, host, capture.began_ns), **_capture_row(capture, totals, clock)}
             )
@@ -254,7 +282,7 @@ def _when(clock_log: ClockLog, host: str, host_ns: int) -> dict[str, int]:
     return {"host_ns": host_ns, "controller_ns": int(clock_log.on_run(host, at)[0]), "offset_bound_ns": bound_ns}
 
 
-def _capture_row(capture: HostCapture, totals: Totals, clock: HostUtc) -> dict[str, Any]:
+def _capture_row(capture: NicCapture, totals: Totals, clock: HostUtc) -> dict[str, Any]:
     written = capture.counts["captured"]
     return {
         "device": capture.device,

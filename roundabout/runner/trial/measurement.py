@@ -13,7 +13,7 @@ import pyarrow as pa
 from roundabout.runner.hosts.clocks import CONTROLLER, ClockLog, RunClock
 from roundabout.runner.hosts.host_group import EchoTimes, HostGroup, Port
 from roundabout.runner.tables.rows import Columns, Samples, integers
-from roundabout.runner.trial.captures import HostCapture
+from roundabout.runner.trial.captures import NicCapture
 from roundabout.runner.trial.cross_traffic_tables import GeneratorOutput
 from roundabout.runner.trial.jobs import Worker
 from roundabout.runner.trial.routes.route_readback import FoundRoute
@@ -48,7 +48,7 @@ class Measurement:
     loads: dict[str, GeneratorOutput] = field(default_factory=dict)  # cross traffic -> its generator's output
     start_ns: int | None = None  # the agreed start, on the run's clock
     end_ns: int | None = None  # end of the last worker, on the run's clock
-    captured: dict[str, HostCapture] = field(default_factory=dict)  # host -> its capture
+    captured: dict[str, list[NicCapture]] = field(default_factory=dict)  # host -> captures of its NICs
     routes: list[FoundRoute] = field(default_factory=list)  # as found before the start, where switches choose them
     nccl: dict[str, Any] = field(default_factory=dict)  # worker -> requested and reported settings of NCCL
     invalid_reasons: list[str] = field(default_factory=list)  # reasons of an early end or of invalid data

@@ -16,6 +16,7 @@ from roundabout.runner.machine.undo_journal import Entry, apply_in_parallel, rai
 from roundabout.runner.session.host_settings import settings_command
 from roundabout.runner.testbed import Check, ExporterTarget, refuse_switch_features, refuse_trees
 from roundabout.runner.transports import TOOL, object_folder
+from roundabout.runner.trial.captures import check_capture_budget
 from roundabout.runner.trial.jobs import check_source_ports
 from roundabout.runner.trial.ssh_testbed import SshTestbedProvider, check_known
 from roundabout.spec.experiment import Experiment
@@ -98,7 +99,8 @@ class LabProvider(SshTestbedProvider):
         refuse_trees(trial)
         refuse_hidden_flows(trial)
         check_source_ports(trial)
-        refuse_captures_of_rails(trial)
+        refuse_captures_behind_queues(trial)
+        check_capture_budget(trial)
         calibration, dilation = self.calibration, self._transport_dilation or self.dilation
         if dilation != self.dilation:
             trial_settings.refuse_times_of_jobs(trial)
@@ -218,11 +220,13 @@ def refuse_hidden_flows(trial: TrialSpec) -> None:
             )
 
 
-def refuse_captures_of_rails(trial: TrialSpec) -> None:
-    """Raise UsageError if a host with several NICs would have to be captured: a capture is of one interface."""
-    if trial.capture and trial.topology.has_rails:
-        raise UsageError(
-            f"capture.hosts: found {', '.join(trial.capture.hosts)} on topology {trial.topology.name}, "
-            "allowed in a lab is none where hosts have several NICs",
-            "leave `capture` out, or choose a topology with one NIC a host",
-        )
+def refuse_captures_behind_queues(trial: TrialSpec) -> None:
+    """Raise UsageError if a captured NIC has a queue that captures cannot see before: only first NICs have a tap."""
+    for host in trial.capture.hosts if trial.capture else ():
+        for link in trial.topology.links_of(host)[1:]:
+            if link.nic_queue:
+                raise UsageError(
+                    f"capture.hosts: found {host} on topology {trial.topology.name}, allowed in a lab is none with "
+                    f"`nic_queue` on a link behind its first, as {link.name}",
+                    "leave `capture` out, or choose a topology without `nic_queue` there",
+                )

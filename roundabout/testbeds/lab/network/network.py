@@ -121,7 +121,7 @@ def _make_ports(queues: Mapping[Port, Queue], burst_bytes: int, layout: Layout) 
 def _make_nic_queue(nic: HostNic, queue: Queue, *, burst_bytes: int, mtu: int) -> None:
     with IPRoute() as netlink, explain_refusal(f"the queue of {nic.node}'s NIC {nic.interface}"):
         shape_device(netlink, nic.ifindex, queue, burst_bytes)
-        if nic.number == 0:  # captures are refused where a host has several
+        if nic.number == 0:  # captures of others are refused
             _make_tap(netlink, nic.ifindex, mtu)
 
 
