@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.plan import make_plan
-from roundabout.runner.hosts.host_group import DscpClasses, Host, Nccl
+from roundabout.runner.hosts.host_group import DscpClasses, Host, Nccl, Nic
 from roundabout.runner.trial import jobs, nccl
 from roundabout.runner.trial.nccl import NcclReport
 from roundabout.spec import load_experiment
@@ -130,8 +130,8 @@ def test_noise_between_nccl_log_lines_changes_nothing(noise: str, version: str) 
 @pytest.mark.parametrize("version", CHANNELS)
 def test_a_worker_with_the_requested_nccl_settings_has_no_differences(version):
     good = nccl.parse_log(by_rdma(version, "mlx5_0:1", "ens1f0np0", "10.10.0.1", 3))
-    assert nccl.find_differences(RDMA, "10.10.0.1", good) == []
-    assert nccl.find_differences(SOCKETS, "10.10.0.1", nccl.parse_log(over_sockets(version, "ens1f0np0"))) == []
+    assert nccl.find_differences(RDMA, ["10.10.0.1"], good) == []
+    assert nccl.find_differences(SOCKETS, ["10.10.0.1"], nccl.parse_log(over_sockets(version, "ens1f0np0"))) == []
 
 
 @pytest.mark.parametrize(
@@ -148,19 +148,36 @@ def test_a_worker_with_the_requested_nccl_settings_has_no_differences(version):
     ],
 )
 def test_each_difference_is_one_line(log, said):
-    assert nccl.find_differences(RDMA, "10.10.0.1", nccl.parse_log(log)) == [said]
+    assert nccl.find_differences(RDMA, ["10.10.0.1"], nccl.parse_log(log)) == [said]
 
 
 def test_sockets_for_rdma_and_a_plugin_for_nccls_own_are_told():
     assert nccl.find_differences(
-        SOCKETS, "10.10.0.1", nccl.parse_log(over_sockets("2.11.4", "ens1f0np0", "IBext_v8"))
+        SOCKETS, ["10.10.0.1"], nccl.parse_log(over_sockets("2.11.4", "ens1f0np0", "IBext_v8"))
     ) == [
         "network: found IBext_v8, expected Socket",
         "channels: found NET/IBext_v8, expected NET/Socket",
     ]
-    said = nccl.find_differences(RDMA, "10.10.0.1", nccl.parse_log(over_sockets("2.11.4", "ens1f0np0")))
+    said = nccl.find_differences(RDMA, ["10.10.0.1"], nccl.parse_log(over_sockets("2.11.4", "ens1f0np0")))
     assert said[:2] == ["network: found Socket, expected IB", "channels: found NET/Socket, expected NET/IB"]
     assert "devices: found none in its log, expected mlx5_0:1" in said
+
+
+def test_nccl_gets_and_reports_all_nics_of_a_host():
+    """One line lists all devices, as in logs of servers with eight NICs (NVIDIA/nccl, issue 676)."""
+    host = replace(HOST, nccl=Nccl("mlx5_0:1,mlx5_1:1"), further_nics=(Nic("ens2f0np0", "10.10.1.1"),))
+    addresses = [nic.address for nic in host.nics]
+    asked = nccl.environment(host, 26, rdma=True)
+    assert asked["NCCL_IB_HCA"] == "=mlx5_0:1,mlx5_1:1"
+    assert asked["NCCL_SOCKET_IFNAME"] == "=ens1f0np0"
+    log = by_rdma("2.11.4", "mlx5_0:1/RoCE [1]mlx5_1:1", "ens1f0np0", "10.10.1.1", 3)
+    assert nccl.find_differences(asked, addresses, nccl.parse_log(log)) == []
+    (said,) = nccl.find_differences(asked, addresses[:1], nccl.parse_log(log))
+    assert said == "gid addresses: found 10.10.1.1, expected 10.10.0.1"
+    alone = by_rdma("2.11.4", "mlx5_0:1", "ens1f0np0", "10.10.0.1", 3)
+    (said,) = nccl.find_differences(asked, addresses, nccl.parse_log(alone))
+    assert said == "devices: found mlx5_0:1, expected mlx5_0:1,mlx5_1:1"
+    assert nccl.environment(host, 26, rdma=False)["NCCL_SOCKET_IFNAME"] == "=ens1f0np0,ens2f0np0"
 
 
 def test_a_link_local_gid_is_told_as_it_was_printed():

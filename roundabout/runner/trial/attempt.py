@@ -221,9 +221,9 @@ def _check_nccl(now: AttemptContext, programs: Programs) -> None:
         if worker.environment:
             found = nccl.parse_log(program.stderr)
             now.measured.nccl[str(worker)] = {"asked": dict(worker.environment), "used": asdict(found)}
-            address = now.session.site.hosts[worker.host].address
+            addresses = [nic.address for nic in now.session.site.hosts[worker.host].nics]
             if program.status == 0:  # what else ended it is the reason
-                wrong = nccl.find_differences(worker.environment, address, found)
+                wrong = nccl.find_differences(worker.environment, addresses, found)
                 now.measured.invalid_reasons += [f"{worker}: NCCL's {each}" for each in wrong]
 
 

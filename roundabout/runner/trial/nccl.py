@@ -8,7 +8,7 @@ src/transport/net_socket.cc; src/transport/net_ib.cc, later net_ib/init.cc and c
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from ipaddress import IPv4Address
 
@@ -33,10 +33,11 @@ HEARD = re.compile(r"(NCCL_IB_TC|NCCL_ALGO) set by environment to ([\w,;:^]+)")
 def environment(host: Host, dscp: int, *, rdma: bool) -> dict[str, str]:
     """Return NCCL's environment variables for a worker on `host`. NCCL sends packets with `dscp`.
 
-    NCCL uses RDMA if `rdma`, else sockets.
+    NCCL uses RDMA if `rdma`, else sockets, by all NICs of the host. With RDMA its sockets are of the first NIC.
     """
     debug = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV", "NCCL_DEBUG_FILE": LOG}
-    reported = {"NCCL_SOCKET_IFNAME": f"={host.interface}"}
+    interfaces = [nic.interface for nic in host.nics]
+    reported = {"NCCL_SOCKET_IFNAME": f"={','.join(interfaces[:1] if rdma else interfaces)}"}
     if rdma:
         reported |= {"NCCL_NET": "IB", "NCCL_IB_HCA": f"={host.nccl.hca}", "NCCL_IB_TC": str(dscp << 2 | ECT0)}
         reported |= {} if host.nccl.gid_index is None else {"NCCL_IB_GID_INDEX": str(host.nccl.gid_index)}
@@ -105,10 +106,10 @@ def _address(prefix: str, identifier: str) -> str:
     return str(IPv4Address(octets[12:])) if mapped else f"{prefix}/{identifier}"
 
 
-def find_differences(requested: Mapping[str, str], address: str, found: NcclReport) -> list[str]:
+def find_differences(requested: Mapping[str, str], addresses: Sequence[str], found: NcclReport) -> list[str]:
     """Return a line for each difference between the environment `requested` and NCCL's report `found`.
 
-    `address` is the IPv4 address of the worker's host.
+    `addresses` are the IPv4 addresses of the NICs of the worker's host. A worker may use only some of them.
     """
     network = requested["NCCL_NET"]
     expected = {
@@ -121,7 +122,7 @@ def find_differences(requested: Mapping[str, str], address: str, found: NcclRepo
         expected |= {
             "devices": requested["NCCL_IB_HCA"].removeprefix("="),
             "links": "RoCE",
-            "gid_addresses": address,
+            "gid_addresses": ",".join(each for each in found.gid_addresses if each in addresses) or addresses[0],
             "gid_indices": requested.get("NCCL_IB_GID_INDEX"),
             "traffic_class": requested["NCCL_IB_TC"],
         }
@@ -129,5 +130,5 @@ def find_differences(requested: Mapping[str, str], address: str, found: NcclRepo
     return [
         f"{name.replace('_', ' ')}: found {', '.join(values) or 'none in its log'}, expected {wanted}"
         for name, values, wanted in reported
-        if values != (wanted,)
+        if set(values) != set(wanted.split(","))
     ]

@@ -141,11 +141,15 @@ private:
     return fds;
   }
 
+  // The queue pair is between the addresses of its TCP connection, so that both cross the same NICs.
   void resolve_address(Place &place) {
     place.id = new_id(channel_, options_.job.dscp);
     place.id->context = &place;
-    sockaddr_in own = native::socket_address(options_.self().ip, 0),
-                other = native::socket_address(peer(place).ip, peer(place).port);
+    sockaddr_in own{}, other{};
+    socklen_t own_length = sizeof own, other_length = sizeof other;
+    must(getsockname(place.socket.fd.get(), generic(own), &own_length), "find its own address");
+    must(getpeername(place.socket.fd.get(), generic(other), &other_length), "find the address of " + peer(place).text());
+    own.sin_port = 0;
     must(rdma_resolve_addr(place.id.get(), generic(own), generic(other), kResolveMs), "reach " + peer(place).text());
   }
 
@@ -237,7 +241,8 @@ public:
 private:
   Id listen_by_rdma(const Options &options) {
     Id id = new_id(channel_.get(), options.job.dscp);
-    sockaddr_in own = native::socket_address(options.self().ip, options.self().port);
+    const in_addr any{INADDR_ANY};
+    sockaddr_in own = native::socket_address(options.self().nics.empty() ? options.self().ip : any, options.self().port);
     must(rdma_bind_addr(id.get(), generic(own)), "find a device with own address " + options.self().address);
     must(rdma_listen(id.get(), 128), "listen");
     return id;
