@@ -302,15 +302,22 @@ def check_route(target: str, name: str, value: Optional[Value]) -> None:
 
 
 def _route(host: Host, target: str) -> Tuple[List[str], Values]:
-    """Return the words of the present route without the settable ones, and those."""
+    """Return the words of the present route without the settable ones, and those.
+
+    A table other than main, which is for the packets of one NIC, may have a route to all destinations instead.
+    """
     prefix, *table = target.split()
     lines = _query(host, "ip", "-4", "-o", "route", "show", "exact", prefix, *table).splitlines()
+    if table and not lines:
+        containing = _query(host, "ip", "-4", "-o", "route", "show", "match", prefix, *table).splitlines()
+        longest = max(map(_prefix_length, containing), default=0)
+        lines = [line for line in containing if _prefix_length(line) == longest]
     if not lines:
         raise AbsentError(f"route {target}: this host has no such route", "look at: ip route")
     if len(lines) > 1:
         raise SettingsError(f"route {target}: found {len(lines)} routes, expected one", "look at: ip route")
     words = _to_ip_input(lines[0].split())
-    if words[0].isalpha():
+    if words[0].isalpha() and not (table and words[0] == "default"):
         raise SettingsError(f"route {target}: found a route of type {words[0]}, expected one to a data network")
     found: Values = dict.fromkeys(ROUTE_WORDS, "none")
     for name, word in ROUTE_WORDS.items():
@@ -324,6 +331,12 @@ def _route(host: Host, target: str) -> Tuple[List[str], Values]:
     if found["quickack"] in ("0", "1"):
         found["quickack"] = int(found["quickack"])
     return [words[0], *table, *words[1:]], found
+
+
+def _prefix_length(shown: str) -> int:
+    """Return the prefix length of a route as `ip route` shows it, perhaps behind its type."""
+    prefix = next(word for word in shown.split() if word == "default" or word[0].isdigit())
+    return 0 if prefix == "default" else int(prefix.partition("/")[2] or 32)
 
 
 def _to_ip_input(shown: List[str]) -> List[str]:

@@ -25,34 +25,39 @@ def found(servers: Any) -> dict[str, Any]:
 
 
 @pytest.mark.proof
-def test_apply_again_check_and_roll_back(server: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    before = found(server)
-    checked = playbooks.run_playbook("site", [server.inventory], check=True)
+def test_apply_again_check_and_roll_back(rails: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """On a server with two NICs."""
+    before, root = found(rails), rails.roots["connectx-5-ofed"]
+    checked = playbooks.run_playbook("site", [rails.inventory], check=True)
     assert min(checked.changed.values()) > 0
-    assert found(server) == before
-    playbooks.run_playbook("site", [server.inventory])
-    assert (server.roots["connectx-5-ofed"] / "sys/class/net/eth2/ecn/roce_rp/rpg_time_reset").read_text() == "100\n"
-    again = playbooks.run_playbook("site", [server.inventory])
+    assert found(rails) == before
+    playbooks.run_playbook("site", [rails.inventory])
+    for nic in ("eth2", "eth3"):
+        assert (root / f"sys/class/net/{nic}/ecn/roce_rp/rpg_time_reset").read_text() == "100\n"
+    again = playbooks.run_playbook("site", [rails.inventory])
     assert set(again.changed.values()) == {0}
-    unit = (server.roots["connectx-5-ofed"] / "etc/systemd/system/roundabout-settings@.service").read_text()
+    unit = (root / "etc/systemd/system/roundabout-settings@.service").read_text()
     assert "StandardInput=file:/etc/roundabout/settings/%i.json" in unit
-    rule = (server.roots["connectx-5-ofed"] / "etc/udev/rules.d/90-roundabout-eth2.rules").read_text()
-    assert 'KERNEL=="eth2", TAG+="systemd", ENV{SYSTEMD_WANTS}+="roundabout-settings@eth2.service"' in rule
-    document = json.loads((server.roots["connectx-5-ofed"] / "etc/roundabout/settings/eth2.json").read_text())
-    assert document["dcqcn"]["eth2"]["T_us"] == 100
+    for nic in ("eth2", "eth3"):
+        rule = (root / f"etc/udev/rules.d/90-roundabout-{nic}.rules").read_text()
+        assert f'KERNEL=="{nic}", TAG+="systemd", ENV{{SYSTEMD_WANTS}}+="roundabout-settings@{nic}.service"' in rule
+        document = json.loads((root / f"etc/roundabout/settings/{nic}.json").read_text())
+        assert document["dcqcn"][nic]["T_us"] == 100
+        assert list(document["link"]) == [nic]
 
-    (server.roots["connectx-5-ofed"] / "sys/class/net/eth2/ecn/roce_rp/rpg_time_reset").write_text("300\n")
+    (root / "sys/class/net/eth3/ecn/roce_rp/rpg_time_reset").write_text("300\n")
     with pytest.raises(playbooks.ProvisionError) as error:
-        playbooks.run_playbook("verify", [server.inventory])
+        playbooks.run_playbook("verify", [rails.inventory])
     drift = list(find_drift(error.value.reports))
-    assert drift == [("connectx-5-ofed", "dcqcn eth2 T_us", "100", "300")]
+    assert drift == [("connectx-5-ofed", "dcqcn eth3 T_us", "100", "300")]
     show_drift(drift, error.value.reports)
-    assert "dcqcn eth2 T_us" in capsys.readouterr().out
+    assert "dcqcn eth3 T_us" in capsys.readouterr().out
 
-    undone = playbooks.run_playbook("rollback", [server.inventory])
-    assert found(server) == before
-    assert not list(server.roots["connectx-5-ofed"].glob("etc/*/*/*roundabout*"))
-    assert set(undone.reports) == set(server.roots)
+    undone = playbooks.run_playbook("rollback", [rails.inventory])
+    assert found(rails) == before
+    assert not list(root.glob("etc/*/*/*roundabout*"))
+    assert not list(root.glob("etc/roundabout/settings/*"))
+    assert set(undone.reports) == set(rails.roots)
 
 
 @pytest.mark.proof

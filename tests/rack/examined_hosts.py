@@ -119,7 +119,7 @@ def ask(inventory_file: Path, root: Path, path: str, gpu: str = "check") -> subp
     given = f'gpu: {gpu}, clock: chrony, mtu_bytes: 1500, irq_cpus: "0-7",'
     inventory_file.write_text(text.replace("mtu_bytes: 4200,", given))
     inventory = read_inventory(inventory_file)
-    words = script_arguments(inventory, inventory.servers["s0"], str(root))
+    words = script_arguments(inventory, inventory.nics["s0"], str(root))
     command = ["/bin/sh", "-s", "--", *words]
     return subprocess.run(command, input=SCRIPT, capture_output=True, text=True, env={"PATH": path})
 

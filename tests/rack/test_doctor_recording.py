@@ -59,19 +59,19 @@ def written(inventory_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (root / "proc/1").mkdir(parents=True)
     (root / "proc/1/comm").write_text("the-sites-own\n")
     inventory = read_inventory(inventory_file)
-    server = inventory.servers["s0"]
+    own = inventory.nics["s0"]
     monkeypatch.setenv("PATH", str(tools))
 
     def here(_inventory: object, _server: object, _words: list[str], stdin: str, _patience_s: float) -> str:
-        words = [sys.executable, "-IS", "-c", stdin, recorder_request(inventory, server, str(root))]
+        words = [sys.executable, "-IS", "-c", stdin, recorder_request(inventory, own, str(root))]
         return "Welcome\n" + subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
     monkeypatch.setattr(stub_recorder, "run_over_ssh", here)
     alone = inventory.model_copy(deep=True)
     for name in list(alone.servers)[1:]:
-        del alone.all.children.rack.hosts[name]
-    monkeypatch.setattr(stub_recorder, "script_arguments", lambda *_: script_arguments(inventory, server))
-    findings = examined(script_arguments(inventory, server, str(root)), str(tools))
+        del alone.nics[name]
+    monkeypatch.setattr(stub_recorder, "script_arguments", lambda *_: script_arguments(inventory, own))
+    findings = examined(script_arguments(inventory, own, str(root)), str(tools))
     assert {"path MTU", "firmware's DCBX", "boot MTU"} == {each.name for each in findings if not each.good}
     said: dict[str, Any] = json.loads(json.dumps(stub_recorder.record_rack(alone, {"s0": findings})))
     return said
@@ -110,7 +110,7 @@ def test_settings_read_in_a_recording_what_they_read_on_the_machine(
     TREES.build(name, root)
     inventory_file.write_text(inventory_file.read_text().replace("ens1f0np0", "eth2"))
     inventory = read_inventory(inventory_file)
-    asked = recorder_request(inventory, inventory.servers["s0"], str(root))
+    asked = recorder_request(inventory, inventory.nics["s0"], str(root))
     monkeypatch.setenv("PATH", str(root / "bin"))
     done = subprocess.run([sys.executable, "-IS", "-c", RECORDER, asked], capture_output=True, text=True, check=True)
     RECORDED.build(mask_identifiers(json.loads(done.stdout)), tmp_path / "again")
@@ -144,7 +144,7 @@ def test_only_identifiers_of_machines_are_masked(found: str, shown: str | None) 
 def test_an_invalid_answer_while_recording_is_one_message(
     inventory_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(provider, "examine_hosts", lambda inventory: {name: [] for name in inventory.servers})
+    monkeypatch.setattr(provider, "examine_hosts", lambda inventory: {name: [] for name in inventory.nics})
     monkeypatch.setattr(stub_recorder, "run_over_ssh", lambda *_: "python3: not found")
     with pytest.raises(RoundaboutError, match="s0: cannot be recorded: found 'python3: not found', expected JSON"):
         doctor.command(inventory_file, record=tmp_path / "file")

@@ -74,7 +74,7 @@ def test_a_run_queries_capabilities_alone(inventory_file: Path, tmp_path: Path) 
     for slow in ("nvidia-smi", "tcpdump", "mstconfig", "ethtool", "nmcli", "netplan", "setpci"):
         add_tool(tools / slow, f"echo {slow} >> {tmp_path}/pinged")
     inventory = read_inventory(inventory_file)
-    words = script_arguments(inventory, inventory.servers["s0"], str(root), "capabilities")
+    words = script_arguments(inventory, inventory.nics["s0"], str(root), "capabilities")
     command = ["/bin/sh", "-s", "--", *words]
     done = subprocess.run(command, input=SCRIPT, capture_output=True, text=True, env={"PATH": str(tools)})
     assert (done.returncode, done.stderr) == (0, "")

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from roundabout.core.paths import ROOT
 from roundabout.spec import SpecError, load_topology
 from roundabout.spec.frames import payload_share
-from roundabout.testbeds.rack.inventory import check_topology, read_inventory
+from roundabout.testbeds.rack.inventory import Inventory, check_topology, read_inventory
 from roundabout.testbeds.rack.variables import switch_variables
 from tests.rack.conftest import examples
 
@@ -156,13 +156,19 @@ def addressed(text: str, addresses: list[str], routes: str = "") -> str:
 PEERS = ["s0", "s1", "s2", "s3"]
 
 
+def routes(inventory: Inventory, host: str) -> list[str]:
+    """Return the routes of one of PEERS to the others."""
+    own = inventory.nics[host].nic
+    return inventory.data_routes(own, [inventory.nics[peer] for peer in PEERS if peer != host])
+
+
 def test_links_of_two_addresses_are_reached_by_the_given_routes(inventory_file: Path) -> None:
     addresses = [f"10.10.{number}.1/31" for number in range(12)]
     text = inventory_file.read_text()
     inventory_file.write_text(addressed(text, addresses, ", data_routes: [10.10.0.0/16]"))
-    assert read_inventory(inventory_file).data_routes("s0", PEERS) == ["10.10.0.0/16"]
+    assert routes(read_inventory(inventory_file), "s0") == ["10.10.0.0/16"]
     inventory_file.write_text(addressed(text, addresses))  # each link's subnet is a route of all other servers
-    assert read_inventory(inventory_file).data_routes("s0", PEERS) == ["10.10.1.0/31", "10.10.2.0/31", "10.10.3.0/31"]
+    assert routes(read_inventory(inventory_file), "s0") == ["10.10.1.0/31", "10.10.2.0/31", "10.10.3.0/31"]
 
 
 @given(numbers=st.lists(st.integers(0, 2**14 - 1), min_size=12, max_size=12, unique=True), length=st.integers(16, 32))
@@ -177,4 +183,4 @@ def test_each_peer_is_behind_a_route(inventory_file: Path, numbers: list[int], l
     for host in PEERS:
         for peer in set(PEERS) - {host}:
             behind = [network for network in own.values() if IPv4Interface(inventory.servers[peer].address) in network]
-            assert str(max(behind, key=lambda network: network.prefixlen)) in inventory.data_routes(host, PEERS)
+            assert str(max(behind, key=lambda network: network.prefixlen)) in routes(inventory, host)

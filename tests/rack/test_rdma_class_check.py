@@ -92,7 +92,7 @@ def fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ends:
 
 
 def test_a_fabric_that_is_as_it_should_be(fabric: Ends, tmp_path: Path) -> None:
-    rows = list(rdma_class_check.check_traffic(fabric(), LosslessClasses()))
+    rows = list(rdma_class_check.check_traffic([fabric()], LosslessClasses()))
     assert [(row.source, row.to) for row in rows] == [
         ("s0", "s1"),
         ("s1", "s2"),
@@ -129,7 +129,7 @@ def test_a_fabric_that_is_as_it_should_be(fabric: Ends, tmp_path: Path) -> None:
 def test_each_fault_is_named(
     fabric: Ends, count: int, fault: dict[str, dict[str, Any]], expected: dict[Any, Any]
 ) -> None:
-    rows = list(rdma_class_check.check_traffic(fabric(**fault)[:count], LosslessClasses()))
+    rows = list(rdma_class_check.check_traffic([fabric(**fault)[:count]], LosslessClasses()))
     assert {(row.source, row.to): list(row.wrong) for row in rows if row.wrong} == expected
 
 
@@ -152,7 +152,7 @@ def test_cnps_that_were_handled_but_not_sent_are_reported(
 
 def test_a_server_that_does_not_listen_says_why(fabric: Ends) -> None:
     with pytest.raises(RoundaboutError, match="s1: ib_write_bw: found Couldn't allocate context, expected it to"):
-        list(rdma_class_check.check_traffic(fabric(s1={"broken": True}), LosslessClasses()))
+        list(rdma_class_check.check_traffic([fabric(s1={"broken": True})], LosslessClasses()))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
@@ -204,7 +204,7 @@ def test_an_interrupted_traffic_check_leaves_no_listener(fabric: Ends, monkeypat
     monkeypatch.setattr(rdma_class_check.Program, "finish", wait_without_killing)
     monkeypatch.setattr(rdma_class_check, "call", interrupted)  # which asks whether the server listens
     with pytest.raises(KeyboardInterrupt):
-        list(rdma_class_check.check_traffic(ends, LosslessClasses()))
+        list(rdma_class_check.check_traffic([ends], LosslessClasses()))
     with socket.socket() as probe:
         assert probe.connect_ex((ends[1].host.address, rdma_class_check.FIRST_PORT)) != 0
 

@@ -60,8 +60,8 @@ def three(inventory_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     inventory_file.write_text(inventory_file.read_text().replace("10.10.0.", "127.77.0."))
     inventory = read_inventory(inventory_file)
-    for name in list(inventory.servers)[3:]:
-        del inventory.all.children.rack.hosts[name]
+    for name in list(inventory.nics)[3:]:
+        del inventory.nics[name]
     yield inventory
     for port in port_check.PORTS:  # nobody listens any more
         with pytest.raises(ConnectionRefusedError):
@@ -69,14 +69,14 @@ def three(inventory_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_servers_that_reach_each_other(three: Inventory) -> None:
-    found = check_ports(three, dict.fromkeys(three.servers, ABLE))
+    found = check_ports(three, dict.fromkeys(three.nics, ABLE))
     assert [(host, each.good) for host, (each,) in found.items()] == [("s0", True), ("s1", True), ("s2", True)]
     assert found["s1"][0].found == "reached: 29393 29493 18508"
 
 
 def test_a_server_that_refuses_connections_is_named(three: Inventory, tmp_path: Path) -> None:
     add_tool(tmp_path / "ssh", SSH.format(moved="gpu1.example.org"))
-    found = check_ports(three, dict.fromkeys(three.servers, ABLE))
+    found = check_ports(three, dict.fromkeys(three.nics, ABLE))
     assert [host for host, (each,) in found.items() if not each.good] == ["s1"]
     expected = "no connection to 29393 (Connection refused), 29493 (Connection refused), 18508 (Connection refused)"
     assert found["s1"][0].found == expected
@@ -88,7 +88,7 @@ def test_a_port_that_a_trial_uses_is_left_alone(three: Inventory) -> None:
         worker.bind(("127.77.0.2", 29493))
         worker.listen()
         worker.settimeout(0)
-        found = check_ports(three, dict.fromkeys(three.servers, ABLE))
+        found = check_ports(three, dict.fromkeys(three.nics, ABLE))
         assert found["s1"][0].found == "reached: 29393 18508"
         with pytest.raises(BlockingIOError):
             worker.accept()
@@ -126,10 +126,10 @@ def test_the_rdma_device_of_a_nic_is_the_one_that_the_tools_name(
         inventory = read_inventory(inventory_file)
         findings = examine_hosts(inventory)["s0"]
         assert [each.found for each in findings if each.name == "RDMA device"] == [device]
-        assert host_of(inventory, "s0", device).nccl.hca == f"{device}:1"
+        assert host_of(inventory, "s0", devices={"s0": device}).nccl.hca == f"{device}:1"
         inventory_file.write_text(inventory_file.read_text().replace("link: s0}", "link: s0, hca: mlx5_9:1}"))
         inventory = read_inventory(inventory_file)
-        assert host_of(inventory, "s0", device).nccl.hca == "mlx5_9:1"
+        assert host_of(inventory, "s0", devices={"s0": device}).nccl.hca == "mlx5_9:1"
         (wrong,) = (each for each in examine_hosts(inventory)["s0"] if each.name == "hca")
         assert (wrong.found, wrong.mend) == (f"mlx5_9:1 in the inventory, {device} of {nic}", f"hca: {device}:1")
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.core.errors import UsageError
 from roundabout.runner.trial.jobs import job_description
 from roundabout.runner.trial.routes.flow_probes import list_probes
 from roundabout.spec import load_topology
@@ -13,7 +12,6 @@ from roundabout.testbeds.rack.inventory import Inventory, read_inventory
 from roundabout.testbeds.rack.provider import RackProvider
 from roundabout.testbeds.rack.rack import Rack
 from roundabout.testbeds.rack.variables import trial_document
-from tests.several_paths.fabrics import rails
 from tests.several_paths.trials import build_leaf_spine, build_rails, planned
 
 pytestmark = pytest.mark.unit
@@ -82,9 +80,3 @@ def test_a_rack_plays_trees_with_ports_of_both(path: Path) -> None:
     assert {probe.source_port for probe in probes} == {61_000, 61_001, 61_002, 61_003}
     (phase,) = (each for each in job_description(planned(spec), "j", rack)["phases"] if "transfers" in each)
     assert {each[4] for each in phase["transfers"]} == {0, 1}
-
-
-def test_hosts_with_several_nics_are_refused(path: Path) -> None:
-    spec = build_rails(rails(), ["s0", "s1"], "ring", 1, 0.5)
-    with pytest.raises(UsageError, match="topology rails: found hosts with several NICs, allowed on a rack is one NIC"):
-        RackProvider(path).check_trial(spec)

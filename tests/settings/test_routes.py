@@ -206,3 +206,48 @@ def test_the_default_route_with_the_lowest_metric_counts(data_nic: str, metric: 
     done = subprocess.run(command, input=batch, capture_output=True, text=True, env=environment)
     assert done.returncode == int(refused), done.stderr
     assert (f"leaves by {data_nic}, which has the active default route" in done.stderr) == refused
+
+
+RAILS = """
+link add enp83s0np0 type veth peer name leaf0
+link add enp105s0np0 type veth peer name leaf1
+link set enp83s0np0 up
+link set enp105s0np0 up
+link set leaf0 up
+link set leaf1 up
+addr add 192.168.1.201/31 dev enp83s0np0
+addr add 192.168.1.203/31 dev enp105s0np0
+rule add from 192.168.1.203 table 102
+route add unreachable 192.168.0.0/16 table 102
+route add default via 192.168.1.202 dev enp105s0np0 table 102
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes routes in a namespace of its own")
+@pytest.mark.parametrize(("removed", "status"), [
+    ("route del unreachable 192.168.0.0/16 table 102", 0),
+    ("route del default table 102", 1),
+])  # fmt: skip
+def test_a_table_of_one_nic_may_have_a_route_to_all_destinations(tmp_path: Path, removed: str, status: int) -> None:
+    """AMD's guide for servers with several NICs has a table for each, with a default route alone.
+
+    Names and addresses are its own (instinct.docs.amd.com, system acceptance, network configuration).
+    """
+    document = json.dumps({"route": {"192.168.1.216/31 table 102": {"congctl": "reno"}}})
+    program = Path(settings_linux.__file__).with_name("settings.py")
+    script = f"""
+        run() {{ {sys.executable} {program} $1 --state {tmp_path} --owner o; }}
+        ip -batch - && ip route show table 102 > {tmp_path}/before
+        echo '{document}' | run apply || exit 1
+        ip route show table 102 > {tmp_path}/set
+        run restore && ip route show table 102 > {tmp_path}/after
+    """
+    command = ["unshare", "--net", "sh", "-c", script]
+    done = subprocess.run(command, input=RAILS + removed + "\n", capture_output=True, text=True)
+    assert done.returncode == status, done.stderr
+    if status:
+        assert "found a route of type unreachable, expected one to a data network" in done.stderr
+        return
+    before, found, after = ((tmp_path / name).read_text() for name in ("before", "set", "after"))
+    assert found.split() == [*before.split(), "congctl", "reno"]
+    assert after == before

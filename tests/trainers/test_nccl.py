@@ -164,7 +164,7 @@ def test_sockets_for_rdma_and_a_plugin_for_nccls_own_are_told():
 
 
 def test_nccl_gets_and_reports_all_nics_of_a_host():
-    """One line lists all devices, as in logs of servers with eight NICs (NVIDIA/nccl, issue 676)."""
+    """One line lists all devices, as in the log of a DGX H100 with two (NVIDIA/nccl-tests, issue 185)."""
     host = replace(HOST, nccl=Nccl("mlx5_0:1,mlx5_1:1"), further_nics=(Nic("ens2f0np0", "10.10.1.1"),))
     addresses = [nic.address for nic in host.nics]
     asked = nccl.environment(host, 26, rdma=True)

@@ -15,13 +15,13 @@ from roundabout.core.errors import RoundaboutError
 from roundabout.core.paths import ROOT
 from roundabout.spec.reader.yaml_source import load_yaml
 from roundabout.spec.trainers import replay
-from roundabout.testbeds.rack.inventory import Inventory, Server
+from roundabout.testbeds.rack.inventory import HostNic, Inventory, Machine, ServerNic
 
 HOST_PROGRAMS = Path(__file__).parent / "programs"  # run on hosts
 PATIENCE_S = 30
 # Names of findings that other modules use.
 SSH, DEVICE, GID, WRITE, GLIBC = "ssh", "RDMA device", "GID", "ib_write_bw", "RDMA glibc"
-ADDRESS, PYTHON = "address", "python3"
+ADDRESS, PYTHON, ROUTE = "address", "python3", "route"
 GPUDIRECT = "GPUDirect"  # prefix of several names
 # Names of findings that should be the same on all servers, each with the remedy.
 ALIKE = {
@@ -55,13 +55,16 @@ class Finding(NamedTuple):
 
 
 def examine_hosts(inventory: Inventory) -> Mapping[str, list[Finding]]:
-    """Return all findings on each host, in the inventory's order. An unreachable host has a finding that says so."""
-    return mark_differences(_examine(inventory, inventory.servers, "all"))
+    """Return all findings on each NIC and its host, by the NIC's name, in the inventory's order.
+
+    An unreachable host has a finding that says so.
+    """
+    return mark_differences(_examine(inventory, inventory.nics, "all"))
 
 
-def query_capabilities(inventory: Inventory, hosts: Collection[str]) -> Mapping[str, list[Finding]]:
-    """Return the findings on `hosts` from which capabilities follow, without those that only `doctor` reports."""
-    return _examine(inventory, hosts, "capabilities")
+def query_capabilities(inventory: Inventory, names: Collection[str]) -> Mapping[str, list[Finding]]:
+    """Return the findings on NICs and their hosts from which capabilities follow, by the NIC's name."""
+    return _examine(inventory, names, "capabilities")
 
 
 def mark_differences(findings: Mapping[str, list[Finding]]) -> dict[str, list[Finding]]:
@@ -78,15 +81,14 @@ def mark_differences(findings: Mapping[str, list[Finding]]) -> dict[str, list[Fi
     return {host: [marked(each) for each in of_host] for host, of_host in findings.items()}
 
 
-def script_arguments(inventory: Inventory, server: Server, root: str = "", scope: Scope = "all") -> list[str]:
-    """Return the arguments of SCRIPT for a server. `root` replaces / in tests."""
+def script_arguments(inventory: Inventory, own: HostNic, root: str = "", scope: Scope = "all") -> list[str]:
+    """Return the arguments of SCRIPT for a server and one of its NICs. `root` replaces / in tests."""
     common = inventory.common
     irqs = common.irq_cpus or ""
-    own = address_of(server)
-    others = [address_of(each) for each in inventory.servers.values() if each is not server]
+    others = [peer.address for peer in inventory.rail_peers(own)]
     requested = [common.driver, common.gpu, common.clock, common.governor, irqs, str(common.mtu_bytes)]
     needed = [glibc_needed(ROOT / str(replay.Trainer.rdma_program)), gpu_driver_needed(common.versions)]
-    return [root, server.nic, *requested, own, *needed, "yes" if common.shared_nic else "no", scope, *others]
+    return [root, own.nic.nic, *requested, own.address, *needed, "yes" if common.shared_nic else "no", scope, *others]
 
 
 @cache
@@ -102,11 +104,6 @@ def glibc_needed(program: Path) -> str:
     return f"2.{max(map(int, names), default=0)}"
 
 
-def address_of(server: Server) -> str:
-    """Return the server's IPv4 address on the network under test, without the prefix length."""
-    return server.address.partition("/")[0]
-
-
 def parse(text: str) -> Iterator[Finding]:
     """Yield the findings in SCRIPT's output. Other lines, such as a login banner, are ignored."""
     for line in text.splitlines():
@@ -115,47 +112,65 @@ def parse(text: str) -> Iterator[Finding]:
             yield Finding(name, good == "yes", found, mend)
 
 
-def _examine(inventory: Inventory, hosts: Collection[str], scope: Scope) -> dict[str, list[Finding]]:
-    with ThreadPoolExecutor(min(32, len(hosts))) as pool:
-        answers = pool.map(lambda host: _examine_host(inventory, inventory.servers[host], scope), hosts)
-        return dict(zip(hosts, answers, strict=True))
+def _examine(inventory: Inventory, names: Collection[str], scope: Scope) -> dict[str, list[Finding]]:
+    """Examine hosts in parallel, and the NICs of a host one after another, because sshd limits new connections."""
+    by_host: dict[str, list[str]] = {}
+    for name in names:
+        by_host.setdefault(inventory.nics[name].host, []).append(name)
+    with ThreadPoolExecutor(min(32, len(by_host))) as pool:
+        answers = pool.map(lambda own: list(_examine_nics(inventory, own, scope)), by_host.values())
+        found = dict(each for answer in answers for each in answer)
+    return {name: found[name] for name in names}
 
 
-def _examine_host(inventory: Inventory, server: Server, scope: Scope) -> list[Finding]:
+def _examine_nics(inventory: Inventory, names: list[str], scope: Scope) -> Iterator[tuple[str, list[Finding]]]:
+    """Yield the findings on each of these NICs of a host. If the host does not answer, it is asked once."""
+    found: list[Finding] = []
+    for name in names:
+        if not found or found[0].good:
+            found = _examine_nic(inventory, inventory.nics[name], scope)
+        yield name, found
+
+
+def _examine_nic(inventory: Inventory, own: HostNic, scope: Scope) -> list[Finding]:
+    words = ["sh", "-c", SHELL, "sh", *script_arguments(inventory, own, scope=scope)]
     try:
-        said = run_over_ssh(
-            inventory,
-            server,
-            ["sh", "-c", SHELL, "sh", *script_arguments(inventory, server, scope=scope)],
-            SCRIPT,
-            PATIENCE_S,
-        )
+        said = run_over_ssh(inventory, inventory.servers[own.host], words, SCRIPT, PATIENCE_S)
     except RoundaboutError as error:
         return [Finding(SSH, False, error.message, error.hint or "")]
     found = [Finding(SSH, True, "answers", ""), *parse(said)]
-    return [*found, *_compare_device(server, found)]
+    return [*found, *_compare_device(own.nic, found), *_compare_table(own.nic, found)]
 
 
-def _compare_device(server: Server, found: list[Finding]) -> Iterator[Finding]:
-    """Yield a finding if the inventory's RDMA device is not the one of the server's NIC."""
+def _compare_device(nic: ServerNic, found: list[Finding]) -> Iterator[Finding]:
+    """Yield a finding if the inventory's RDMA device is not the one of the NIC."""
     device = rdma_device(found)
-    if server.hca and device and server.hca.partition(":")[0] != device:
-        yield Finding("hca", False, f"{server.hca} in the inventory, {device} of {server.nic}", f"hca: {device}:1")
+    if nic.hca and device and nic.hca.partition(":")[0] != device:
+        yield Finding("hca", False, f"{nic.hca} in the inventory, {device} of {nic.nic}", f"hca: {device}:1")
+
+
+def _compare_table(nic: ServerNic, found: list[Finding]) -> Iterator[Finding]:
+    """Yield a finding if packets from the NIC's address have another routing table than in the inventory."""
+    expected = nic.table or "main"
+    for table in (each.found.rpartition(" ")[2] for each in found if each.name == ROUTE and each.good):
+        if table != str(expected):
+            mend = "no table in the inventory" if table == "main" else f"table: {table} in the inventory"
+            yield Finding("routing table", False, f"{expected} in the inventory, {table} of packets from it", mend)
 
 
 def rdma_device(found: list[Finding]) -> str | None:
-    """Return the RDMA device of a host's NIC, or None if it has none."""
+    """Return the RDMA device of a NIC, or None if it has none."""
     return next((each.found for each in found if each.name == DEVICE and each.good), None)
 
 
-def ssh_command(inventory: Inventory, server: Server, words: list[str]) -> list[str]:
+def ssh_command(inventory: Inventory, server: Machine, words: list[str]) -> list[str]:
     """Return the command that runs `words` on a server by ssh, without a question."""
     config = str(inventory.ssh_config)
     ssh = ["ssh", "-F", config, "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-l", inventory.common.ansible_user]
     return [*ssh, server.ansible_host, shlex.join(words)]
 
 
-def run_over_ssh(inventory: Inventory, server: Server, words: list[str], stdin: str, patience_s: float) -> str:
+def run_over_ssh(inventory: Inventory, server: Machine, words: list[str], stdin: str, patience_s: float) -> str:
     """Run the command `words` on a server by ssh and return its stdout.
 
     Raises RoundaboutError if the command fails or takes longer than `patience_s`.

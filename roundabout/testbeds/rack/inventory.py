@@ -15,9 +15,11 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import (
     AfterValidator,
+    Discriminator,
     Field,
     SerializerFunctionWrapHandler,
     StringConstraints,
+    Tag,
     ValidationInfo,
     field_validator,
     model_serializer,
@@ -25,7 +27,6 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from roundabout.core.errors import UsageError
 from roundabout.core.paths import ROOT
 from roundabout.settings.settings_nic import DCQCN_RULES
 from roundabout.spec.assembly.validation_errors import parse_as
@@ -111,6 +112,7 @@ Address = Annotated[str, StringConstraints(max_length=64), AfterValidator(_ipv4)
 Prefix = Annotated[str, StringConstraints(max_length=18), AfterValidator(_ipv4_prefix)]
 RouterAddress = Annotated[str, StringConstraints(max_length=15), AfterValidator(_router_address)]
 Cpus = Annotated[str, _matching(r"[0-9,-]{1,200}( [0-9,-]{1,200}){0,511}", "lists of CPUs, as in 0-7 or 0 1 2 3")]
+RouteTable = Annotated[int, Field(ge=1, le=2**32 - 1)]
 Priority = Annotated[int, Field(ge=0, le=7)]
 Dscp = Annotated[int, Field(ge=0, le=63)]
 Cells = Annotated[int, Field(ge=1, le=10**6)]
@@ -275,14 +277,57 @@ class Servers(Strict):
         return drop_defaults(unsaid, handler(self))
 
 
-class Server(Strict):
-    """A host: its machine, and the NIC and address on its link."""
+class Machine(Strict):
+    """A machine that is reached by SSH."""
 
     ansible_host: SshAlias
+
+
+class ServerNic(Strict):
+    """A NIC of a server, and the address on its link."""
+
     nic: Nic
     address: Address
     link: Name
-    hca: Hca | None = None  # RDMA device and port of the NIC, for NCCL
+    hca: Hca | None = None  # RDMA device and port of the NIC, for NCCL; default: as found
+    table: RouteTable | None = None  # routing table of packets from the address; default: main
+
+    @model_serializer(mode="wrap")
+    def _as_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Drop a default, so that trial keys hashed before the field existed stay valid."""
+        return drop_defaults({"table": None}, handler(self))
+
+    @property
+    def ipv4(self) -> IPv4Interface:
+        """Return the address with its network."""
+        return IPv4Interface(self.address)
+
+
+class OneNicServer(ServerNic, Machine):
+    """A server with one NIC, whose fields are the server's own."""
+
+    @property
+    def nics(self) -> tuple[ServerNic, ...]:
+        """Return the server's NIC."""
+        return (self,)
+
+
+class SeveralNicsServer(Machine):
+    """A server with a NIC on each of several links."""
+
+    nics: Annotated[Tuple[ServerNic], Field(min_length=1, max_length=16)]
+
+
+def _server_kind(server: Any) -> str:
+    is_several = "nics" in server if isinstance(server, Mapping) else isinstance(server, SeveralNicsServer)
+    return "<several NICs>" if is_several else "<one NIC>"
+
+
+Server = OneNicServer | SeveralNicsServer
+AnyServer = Annotated[
+    Annotated[OneNicServer, Tag("<one NIC>")] | Annotated[SeveralNicsServer, Tag("<several NICs>")],
+    Discriminator(_server_kind),
+]
 
 
 class Ecn(Strict):
@@ -377,7 +422,7 @@ class ServerGroup(Strict):
     """The inventory's group `rack`: servers with their common variables."""
 
     vars: Servers
-    hosts: Annotated[dict[NodeName, Server], Field(min_length=2, max_length=512)]
+    hosts: Annotated[dict[NodeName, AnyServer], Field(min_length=2, max_length=512)]
 
 
 class SwitchGroup(Strict):
@@ -401,11 +446,33 @@ class All(Strict):
     children: Groups
 
 
+Location = tuple[str | int, ...]
+
+
 class _Unique(NamedTuple):
     """A value that must occur once, and its location."""
 
     value: str
-    location: tuple[str | int, ...]
+    location: Location
+
+
+class HostNic(NamedTuple):
+    """A NIC of a host, with its location in the inventory.
+
+    Its name is the host's, with the interface if the host has several NICs, as in `s0 ens1f0np0`. Its rail is its
+    number among the host's NICs, from 0.
+    """
+
+    name: str
+    host: str
+    rail: int
+    nic: ServerNic
+    location: Location
+
+    @property
+    def address(self) -> str:
+        """Return the IPv4 address without its prefix length."""
+        return str(self.nic.ipv4.ip)
 
 
 class Inventory(Strict):
@@ -428,6 +495,7 @@ class Inventory(Strict):
                     raise _located(place.location, f"'{place.value}' a second time", f"{what} once")
                 seen.add(place.value)
         self._check_network()
+        self._check_tables()
         self._check_links()
         self._check_managed()
         self._check_system()
@@ -462,7 +530,7 @@ class Inventory(Strict):
     @cached_property
     def ends(self) -> dict[str, tuple[str, ...]]:
         """Return the two end nodes of each link, by link."""
-        found: dict[str, tuple[str, ...]] = {server.link: (name,) for name, server in self.servers.items()}
+        found: dict[str, tuple[str, ...]] = {each.nic.link: (each.host,) for each in self._all_nics}
         for name, switch in self.switches.items():
             for link in switch.ports:
                 found[link] = (*found.get(link, ()), name)
@@ -481,20 +549,52 @@ class Inventory(Strict):
         """Return the names of the switches that only their owner configures."""
         return [name for name in self.switches if self.system_of(name) == "unmanaged"]
 
+    @cached_property
+    def nics(self) -> Mapping[str, HostNic]:
+        """Return the NICs of all hosts, by their names."""
+        return {each.name: each for each in self._all_nics}
+
+    @cached_property
+    def _all_nics(self) -> tuple[HostNic, ...]:
+        """Return the NICs of all hosts, also those with the same name, which the inventory refuses."""
+        return tuple(each for host in self.servers for each in self.nics_of(host))
+
+    def nics_of(self, host: str) -> list[HostNic]:
+        """Return the NICs of a host, in the order of rails."""
+        server = self.servers[host]
+        if isinstance(server, OneNicServer):
+            return [HostNic(host, host, 0, server, _server(host))]
+        return [
+            HostNic(f"{host} {nic.nic}", host, rail, nic, (*_server(host), "nics", rail))
+            for rail, nic in enumerate(server.nics)
+        ]
+
+    def nics_on(self, topology: Topology, host: str) -> list[HostNic]:
+        """Return the NICs of a host on its links of a topology, in the order of these links."""
+        return [self._nic_at[link.name] for link in topology.links_of(host)]
+
+    @cached_property
+    def _nic_at(self) -> dict[str, HostNic]:
+        return {each.nic.link: each for each in self.nics.values()}
+
+    def rail_peers(self, own: HostNic) -> list[HostNic]:
+        """Return the NICs of other hosts on the rail of a NIC."""
+        return [each for each in self.nics.values() if each.rail == own.rail and each.host != own.host]
+
     def _nics(self) -> Iterator[_Unique]:
-        for name, server in self.servers.items():
-            yield _Unique(f"{server.ansible_host} {server.nic}", (*_server(name), "nic"))
+        for each in self._all_nics:
+            yield _Unique(f"{self.servers[each.host].ansible_host} {each.nic.nic}", (*each.location, "nic"))
 
     def _addresses(self) -> Iterator[_Unique]:
-        for name, server in self.servers.items():
-            yield _Unique(server.address.partition("/")[0], (*_server(name), "address"))
+        for each in self._all_nics:
+            yield _Unique(each.address, (*each.location, "address"))
         for name, switch in self.switches.items():
             for index, address in enumerate(switch.addresses):
                 yield _Unique(address, (*_switch(name), "addresses", index))
 
     def _host_links(self) -> Iterator[_Unique]:
-        for name, server in self.servers.items():
-            yield _Unique(server.link, (*_server(name), "link"))
+        for each in self._all_nics:
+            yield _Unique(each.nic.link, (*each.location, "link"))
 
     def _switch_ports(self) -> Iterator[_Unique]:
         for name, switch in self.switches.items():
@@ -507,28 +607,43 @@ class Inventory(Strict):
         for name in self.switches:
             yield _Unique(name, _switch(name))
 
-    def data_routes(self, host: str, peers: Iterable[str]) -> list[str]:
-        """Return the prefixes of a server's routes to its peers, the most specific first."""
-        own = _subnet(self.servers[host])
-        others = [IPv4Interface(self.servers[peer].address).ip for peer in peers if peer != host]
+    def data_routes(self, own: ServerNic, peers: Iterable[HostNic]) -> list[str]:
+        """Return the routes by which a NIC reaches its peers, the most specific first, as targets of settings."""
+        known = {own.ipv4.network, *self._data_prefixes}
+        lengths = {prefix.prefixlen for prefix in known}
+        around = {IPv4Network((peer.address, length), strict=False) for peer in peers for length in lengths}
+        table = "" if own.table is None else f" table {own.table}"
+        in_order = sorted(known & around, key=lambda prefix: (-prefix.prefixlen, prefix))
+        return [f"{prefix}{table}" for prefix in in_order]
+
+    @cached_property
+    def _data_prefixes(self) -> frozenset[IPv4Network]:
         given = [IPv4Network(prefix) for prefix in self.common.data_routes]
-        known = given or [_subnet(server) for server in self.servers.values()]
-        used = {prefix for prefix in (own, *known) if any(address in prefix for address in others)}
-        return [str(prefix) for prefix in sorted(used, key=lambda prefix: (-prefix.prefixlen, prefix))]
+        return frozenset(given or (each.nic.ipv4.network for each in self.nics.values()))
 
     def _check_network(self) -> None:
         routes = [IPv4Network(prefix) for prefix in self.common.data_routes]
-        for name, server in self.servers.items() if routes else ():
-            address = IPv4Interface(server.address).ip
-            if not any(address in prefix for prefix in routes):
+        for each in self._all_nics if routes else ():
+            if not any(each.nic.ipv4.ip in prefix for prefix in routes):
                 place = ("all", "children", "rack", "vars", "data_routes")
-                found = f"{', '.join(map(str, routes))} without {address} of {name}"
+                found = f"{', '.join(map(str, routes))} without {each.address} of {each.name}"
                 raise _located(place, found, "prefixes that contain every server's address")
 
+    def _check_tables(self) -> None:
+        """Refuse two NICs of a server with one route: packets from both addresses would leave by the same NIC."""
+        seen: set[tuple[str, IPv4Network, int | None]] = set()
+        for each in self._all_nics:
+            route = each.host, each.nic.ipv4.network, each.nic.table
+            if route in seen:
+                found = f"'{each.nic.address}', in the subnet of another NIC"
+                expected = "another subnet, or `table`: a routing table of packets from this address alone"
+                raise _located((*each.location, "address"), found, expected)
+            seen.add(route)
+
     def _check_links(self) -> None:
-        for name, server in self.servers.items():
-            if len(self.ends[server.link]) == 1:
-                raise _located((*_server(name), "link"), f"'{server.link}', which no switch has", "a link in a port")
+        for each in self._all_nics:
+            if len(self.ends[each.nic.link]) == 1:
+                raise _located((*each.location, "link"), f"'{each.nic.link}', which no switch has", "a link in a port")
         for name, switch in self.switches.items():
             for link in switch.ports:
                 if len(self.ends[link]) != 2:
@@ -595,28 +710,15 @@ def check_topology(inventory: Inventory, topology: Topology, file: str) -> None:
             raise SpecError(file, found, expected, hint="run it on a topology with this rack's rates")
 
 
-def refuse_rails(topology: Topology) -> None:
-    """Raise UsageError if hosts have several NICs, because a server of an inventory has one."""
-    if topology.has_rails:
-        raise UsageError(
-            f"topology {topology.name}: found hosts with several NICs, allowed on a rack is one NIC a host",
-            "run it with --testbed fluid, packets or lab, or choose another topology with --set topology=NAME",
-        )
-
-
-def _subnet(server: Server) -> IPv4Network:
-    return IPv4Interface(server.address).network
-
-
-def _server(name: str) -> tuple[str, ...]:
+def _server(name: str) -> Location:
     return ("all", "children", "rack", "hosts", name)
 
 
-def _switch(name: str) -> tuple[str, ...]:
+def _switch(name: str) -> Location:
     return ("all", "children", "switches", "hosts", name)
 
 
-def _located(location: tuple[str | int, ...], found: str, expected: str) -> PydanticCustomError:
+def _located(location: Location, found: str, expected: str) -> PydanticCustomError:
     return PydanticCustomError("located", "{expected}", {"location": location, "found": found, "expected": expected})
 
 

@@ -10,7 +10,6 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from ipaddress import IPv4Interface
 from threading import Timer
 from typing import Any
 
@@ -24,31 +23,37 @@ from roundabout.testbeds.rack.examination import (
     PYTHON,
     SSH,
     Finding,
-    address_of,
     run_over_ssh,
     ssh_command,
 )
-from roundabout.testbeds.rack.inventory import Inventory, Server
+from roundabout.testbeds.rack.inventory import HostNic, Inventory
 
 PORTS = (cross_traffic.FIRST_PORT, jobs.FIRST_PORT, rdma_class_check.FIRST_PORT)  # trials use further ones after each
 PROBE = ["python3", "-IS", "-c", (HOST_PROGRAMS / "port_probe.py").read_text()]
 
 
 def check_ports(inventory: Inventory, findings: Mapping[str, list[Finding]]) -> dict[str, list[Finding]]:
-    """Return the finding on the ports of each server that another server tried to reach, by host.
+    """Return the finding on the ports of each NIC that another server of its rail tried to reach, by the NIC's name.
 
     Servers that do not answer, or lack their address or Python according to `findings`, are left out, and so are those
     without a free port.
     """
-    able = [host for host, found in findings.items() if _is_able(found)]
-    servers = [inventory.servers[host] for host in able]
-    if len(servers) < 2:
+    able = [name for name, found in findings.items() if _is_able(found)]
+    rails: dict[int, list[str]] = {}
+    for name in able:
+        rails.setdefault(inventory.nics[name].rail, []).append(name)
+    return {name: found for names in rails.values() for name, found in _check_rail(inventory, names).items()}
+
+
+def _check_rail(inventory: Inventory, names: list[str]) -> dict[str, list[Finding]]:
+    nics = [inventory.nics[name] for name in names]
+    if len(nics) < 2:
         return {}
-    with _listening(inventory, servers) as free, ThreadPoolExecutor(len(servers)) as pool:
-        sources = [servers[-1], *servers[:-1]]
-        tests = [(host, test) for host, *test in zip(able, sources, servers, free, strict=True) if test[-1]]
+    with _listening(inventory, nics) as free, ThreadPoolExecutor(len(nics)) as pool:
+        sources = [nics[-1], *nics[:-1]]
+        tests = [(name, test) for name, *test in zip(names, sources, nics, free, strict=True) if test[-1]]
         tried = pool.map(lambda each: _connect(inventory, *each[1]), tests)
-        return {host: [finding] for (host, _), finding in zip(tests, tried, strict=True)}
+        return {name: [finding] for (name, _), finding in zip(tests, tried, strict=True)}
 
 
 def _is_able(found: list[Finding]) -> bool:
@@ -56,20 +61,24 @@ def _is_able(found: list[Finding]) -> bool:
 
 
 @contextmanager
-def _listening(inventory: Inventory, servers: list[Server]) -> Iterator[list[list[int]]]:
-    """Let servers listen, and yield the ports at which each of them does."""
+def _listening(inventory: Inventory, nics: list[HostNic]) -> Iterator[list[list[int]]]:
+    """Let servers listen at NICs, and yield the ports at which each of them does."""
     with ExitStack() as stack:
-        listeners = [stack.enter_context(_listener(inventory, server)) for server in servers]
-        with ThreadPoolExecutor(len(servers)) as pool:
+        listeners = [stack.enter_context(_listener(inventory, nic)) for nic in nics]
+        with ThreadPoolExecutor(len(nics)) as pool:
             yield list(pool.map(_free_ports, listeners))
 
 
 @contextmanager
-def _listener(inventory: Inventory, server: Server) -> Iterator["subprocess.Popen[str]"]:
-    words = [*PROBE, "listen", address_of(server), *map(str, PORTS)]
+def _listener(inventory: Inventory, own: HostNic) -> Iterator["subprocess.Popen[str]"]:
+    words = [*PROBE, "listen", own.address, *map(str, PORTS)]
     pipe = subprocess.PIPE
     with subprocess.Popen(
-        ssh_command(inventory, server, words), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
+        ssh_command(inventory, inventory.servers[own.host], words),
+        stdin=pipe,
+        stdout=pipe,
+        stderr=subprocess.DEVNULL,
+        text=True,
     ) as ssh:
         watchdog = Timer(PATIENCE_S, ssh.kill)
         watchdog.start()
@@ -93,15 +102,17 @@ def _parse(line: str) -> Any:
         return None
 
 
-def _connect(inventory: Inventory, source: Server, to: Server, ports: list[int]) -> Finding:
-    words = [*PROBE, "connect", address_of(source), address_of(to), *map(str, ports)]
-    network = IPv4Interface(to.address).network
+def _connect(inventory: Inventory, source: HostNic, to: HostNic, ports: list[int]) -> Finding:
+    words = [*PROBE, "connect", source.address, to.address, *map(str, ports)]
+    network = to.nic.ipv4.network
     mend = (
         f"`ufw allow from {network}`, or `firewall-cmd --zone=trusted --add-source={network}` (and --permanent), on "
         "this server, and outgoing connections on the others"
     )
     try:
-        failures = _parse(run_over_ssh(inventory, source, words, "", PATIENCE_S).splitlines()[-1])
+        failures = _parse(
+            run_over_ssh(inventory, inventory.servers[source.host], words, "", PATIENCE_S).splitlines()[-1]
+        )
     except RoundaboutError as error:
         return Finding("TCP ports", False, error.message, error.hint or "")
     if failures:

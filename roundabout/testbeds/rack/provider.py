@@ -5,6 +5,7 @@ import base64
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from roundabout.runner.machine.undo_journal import JOURNALS, Entry, LostHostsErr
 from roundabout.runner.session.host_settings import settings_command
 from roundabout.runner.testbed import Check, ExporterTarget, refuse_switch_features, refuse_trees
 from roundabout.runner.transports import BUILT, object_folder
+from roundabout.runner.trial.captures import check_capture_budget
 from roundabout.runner.trial.jobs import check_source_ports
 from roundabout.runner.trial.ssh_testbed import SshTestbedProvider, check_known
 from roundabout.spec.topology import Topology
@@ -27,9 +29,17 @@ from roundabout.spec.transports import Transport, registry as known
 from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.rack import rack_lease
 from roundabout.testbeds.rack.dcqcn_check import Owner, check_timers
-from roundabout.testbeds.rack.examination import ADVICE, GLIBC, GPUDIRECT, WRITE, examine_hosts, query_capabilities
+from roundabout.testbeds.rack.examination import (
+    ADVICE,
+    GLIBC,
+    GPUDIRECT,
+    WRITE,
+    Finding,
+    examine_hosts,
+    query_capabilities,
+)
 from roundabout.testbeds.rack.exporter_targets import server_target
-from roundabout.testbeds.rack.inventory import Inventory, LosslessClasses, check_topology, read_inventory, refuse_rails
+from roundabout.testbeds.rack.inventory import Inventory, LosslessClasses, check_topology, read_inventory
 from roundabout.testbeds.rack.port_check import check_ports
 from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of, verify_host_keys
 from roundabout.testbeds.rack.rack_lease import Lease
@@ -83,9 +93,9 @@ class RackProvider(SshTestbedProvider):
     def check_trial(self, trial: TrialSpec, /) -> None:
         """Raise RoundaboutError if the inventory lacks a part of the topology, or if hosts cannot run the trial."""
         refuse_switch_features(trial, ("topology.buffer", "dwrr"), "the inventory alone says how switches are set")
-        refuse_rails(trial.topology)
         refuse_trees(trial)
         check_source_ports(trial)
+        check_capture_budget(trial)
         check_topology(self._inventory, trial.topology, str(self._path))
         for host in trial.topology.hosts:
             trial_document(trial, host, self._inventory, rdma=False)
@@ -150,9 +160,12 @@ class RackProvider(SshTestbedProvider):
         """Yield the results of all checks on all hosts of the inventory."""
         findings = examine_hosts(self._inventory)
         reached = check_ports(self._inventory, findings)
-        for host, of_host in findings.items():
-            for name, good, found, mend in (*of_host, *reached.get(host, ())):
-                yield Check(f"{host} {name}", good, found, mend, needed=not name.startswith(EXTRA))
+        for host in self._inventory.servers:
+            of_nics = {
+                each.name: [*findings[each.name], *reached.get(each.name, ())] for each in self._inventory.nics_of(host)
+            }
+            for owner, (name, good, found, mend) in _by_owner(host, of_nics):
+                yield Check(f"{owner} {name}", good, found, mend, needed=not name.startswith(EXTRA))
 
     def load_transport(self, transport: Transport, owner: str) -> None:
         """Load a transport's program on every host. Users of a program are counted. Linux's own need no loading."""
@@ -228,22 +241,30 @@ class RackProvider(SshTestbedProvider):
             machine_lease.hold("machine", "verify --traffic", STATE),
             self.read_only_session(owner, inventory.servers, inventory.ends, inventory.switches) as hosts,
         ):
-            found = query_capabilities(inventory, inventory.servers)
+            found = query_capabilities(inventory, inventory.nics)
             options = EMULATED if inventory.all.vars.emulated else ()
-            ends = [rdma_end(host, connection, found[host.name], options) for host, connection in hosts.items()]
-            yield from check_traffic(ends, inventory.all.vars.lossless)
-            yield from self._check_timers(ends, owner)
+            rails: dict[int, list[RdmaEnd]] = {}
+            for host, connection in hosts.items():
+                for nic in inventory.nics_of(host.name):
+                    alone = replace(host_of(inventory, host.name, [nic]), name=nic.name)
+                    end = rdma_end(alone, connection, found[nic.name], options)
+                    rails.setdefault(nic.rail, []).append(end)
+            yield from check_traffic([*rails.values()], inventory.all.vars.lossless)
+            yield from self._check_timers([*rails.values()], owner)
 
-    def _check_timers(self, ends: Sequence[RdmaEnd], name: str) -> Iterator[Row]:
+    def _check_timers(self, rails: Sequence[Sequence[RdmaEnd]], name: str) -> Iterator[Row]:
         inventory = self._inventory
         owner = Owner(name, Path(inventory.common.roundabout_state))
-        rates = {host: inventory.all.vars.rates(each.link).line_rate_gbps for host, each in inventory.servers.items()}
-        entry = {"kind": "settings", "testbed": name, "owner": name, "hosts": list(rates), "where": dict(self.where)}
+        rates = {each.name: inventory.all.vars.rates(each.nic.link).line_rate_gbps for each in inventory.nics.values()}
+        hosts = list(inventory.servers)
+        entry = {"kind": "settings", "testbed": name, "owner": name, "hosts": hosts, "where": dict(self.where)}
+        ends = [end for rail in rails for end in rail]
         with (
             open_journal(name, self._path.resolve(), JOURNALS) as journal,
             journal.register_undo(entry, lambda _: owner.restore(ends)),
         ):
-            yield from check_timers(ends, rates, inventory.all.vars.lossless.tos, owner)
+            for rail in rails:
+                yield from check_timers(rail, rates, inventory.all.vars.lossless.tos, owner)
 
     def check_held(self) -> None:
         """Raise RackError if the lease on the rack is lost or may be lost."""
@@ -318,3 +339,12 @@ class RackProvider(SshTestbedProvider):
     def _on(self, host: Host, argv: Sequence[str], stdin: str = "") -> None:
         with closing(self._connected(host)) as connection:
             check_call(connection, argv, stdin)
+
+
+def _by_owner(host: str, of_nics: Mapping[str, list[Finding]]) -> Iterator[tuple[str, Finding]]:
+    """Yield the findings of a host: those that all of its NICs share with the host's name, others with the NIC's."""
+    findings = dict.fromkeys(each for found in of_nics.values() for each in found)
+    for each in findings:
+        owners = [name for name, found in of_nics.items() if each in found]
+        for owner in [host] if len(owners) == len(of_nics) else owners:
+            yield owner, each

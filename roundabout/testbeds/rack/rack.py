@@ -2,22 +2,21 @@
 """A rack as a group of hosts: the machines of an inventory that a topology needs."""
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from ipaddress import IPv4Interface
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.fidelity import Fidelity
-from roundabout.runner.hosts.host_group import Capability, DscpClasses, EchoTimes, Host, Nccl, Port, Scaling
+from roundabout.runner.hosts.host_group import Capability, DscpClasses, EchoTimes, Host, Nccl, Nic, Port, Scaling
 from roundabout.runner.hosts.openssh import connect_host
 from roundabout.spec.topology import Topology
 from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.rack.examination import DEVICE, GID, GLIBC, Finding, query_capabilities, rdma_device
-from roundabout.testbeds.rack.inventory import Emulated, Inventory
+from roundabout.testbeds.rack.inventory import Emulated, HostNic, Inventory
 from roundabout.testbeds.rack.variables import trial_document
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ class Rack(Scaling):
     topology: Topology
     name: str
     found: frozenset[Capability]  # capabilities that all hosts have
-    devices: Mapping[str, str] = field(default_factory=dict)  # RDMA device of each host's NIC, by host
+    devices: Mapping[str, str] = field(default_factory=dict)  # RDMA device of each NIC, by the NIC's name
 
     kind = "rack"
 
@@ -61,12 +60,14 @@ class Rack(Scaling):
 
         Raises LostHostError if OpenSSH cannot verify a host's key.
         """
-        findings = query_capabilities(inventory, topology.hosts)
-        for host, found in findings.items():
-            if not found[0].good:
-                raise RackError(f"host {host} does not answer: {found[0].found}", found[0].mend)
+        nics = [nic for host in topology.hosts for nic in inventory.nics_on(topology, host)]
+        findings = query_capabilities(inventory, [nic.name for nic in nics])
+        for nic in nics:
+            first = findings[nic.name][0]
+            if not first.good:
+                raise RackError(f"host {nic.host} does not answer: {first.found}", first.mend)
         verify_host_keys(inventory, topology.hosts)
-        devices = {host: device for host, found in findings.items() if (device := rdma_device(found))}
+        devices = {nic.name: device for nic in nics if (device := rdma_device(findings[nic.name]))}
         return cls(inventory, topology, name, common_capabilities(findings), devices)
 
     @property
@@ -101,7 +102,8 @@ class Rack(Scaling):
     @cached_property
     def hosts(self) -> Mapping[str, Host]:
         """Return the hosts by name, in the topology's order."""
-        return {name: host_of(self.inventory, name, self.devices.get(name)) for name in self.topology.hosts}
+        nics = {host: self.inventory.nics_on(self.topology, host) for host in self.topology.hosts}
+        return {host: host_of(self.inventory, host, own, self.devices) for host, own in nics.items()}
 
     @property
     def ports(self) -> tuple[Port, ...]:
@@ -192,20 +194,31 @@ def emulation_fidelity(emulated: Emulated) -> Fidelity:
     )
 
 
-def host_of(inventory: Inventory, name: str, device: str | None = None) -> Host:
-    """Return the runner's description of the host `name`. Without an `hca` in the inventory, NCCL uses `device`."""
-    server = inventory.servers[name]
-    hca = server.hca or (f"{device}:1" if device else None)  # a function of a NIC has one port
-    interface = IPv4Interface(server.address)
+def host_of(
+    inventory: Inventory, host: str, nics: Sequence[HostNic] = (), devices: Mapping[str, str] | None = None
+) -> Host:
+    """Return the runner's description of a host with these of its NICs, by default all.
+
+    `devices` are RDMA devices by the NIC's name, which NCCL uses where the inventory has no `hca`.
+    """
+    own = nics or inventory.nics_of(host)
+    first, *others = (Nic(each.nic.nic, each.address) for each in own)
     return Host(
-        name=name,
-        ssh_alias=server.ansible_host,
-        address=str(interface.ip),
-        prefix_length=interface.network.prefixlen,
-        interface=server.nic,
+        name=host,
+        ssh_alias=inventory.servers[host].ansible_host,
+        address=first.address,
+        prefix_length=own[0].nic.ipv4.network.prefixlen,
+        interface=first.interface,
         prefix=Path(inventory.common.roundabout_prefix),
-        nccl=Nccl(hca, inventory.common.nccl.algorithm, inventory.common.nccl.gid_index),
+        nccl=Nccl(_hcas(own, devices or {}), inventory.common.nccl.algorithm, inventory.common.nccl.gid_index),
+        further_nics=tuple(others),
     )
+
+
+def _hcas(nics: Sequence[HostNic], devices: Mapping[str, str]) -> str | None:
+    """Return the RDMA devices and ports of NICs as NCCL_IB_HCA lists them, or None if one is not known."""
+    found = [each.nic.hca or f"{devices[each.name]}:1" for each in nics if each.nic.hca or each.name in devices]
+    return ",".join(found) if len(found) == len(nics) else None  # a function of a NIC has one port
 
 
 def connect_machine(inventory: Inventory, host: str, alias: str) -> "Connection":

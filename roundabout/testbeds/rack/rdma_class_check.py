@@ -110,17 +110,27 @@ def rdma_end(host: Host, connection: Connection, found: Sequence[Finding], optio
     return RdmaEnd(host, connection, by_name[DEVICE].found, int(by_name[GID].found.split()[0]), options)
 
 
-def check_traffic(ends: Sequence[RdmaEnd], lossless: LosslessClasses) -> Iterator[Row]:
-    """Run all tests and yield a row for each pair of the ring, for the incast of three servers or more, and for CNPs.
+def check_traffic(rails: Sequence[Sequence[RdmaEnd]], lossless: LosslessClasses) -> Iterator[Row]:
+    """Run all tests and yield a row for each pair of the rings, for each incast, and for CNPs.
 
-    Raises RoundaboutError if a test fails.
+    Each rail has a ring, and with three servers or more an incast. Raises RoundaboutError if a test fails.
     """
+    ends = [end for rail in rails for end in rail]
     before = [each.counters() for each in ends]
+    for rail in rails:
+        yield from _check_rail(rail, lossless)
+    yield cnp_row([counter_rises(*pair) for pair in zip(before, [each.counters() for each in ends], strict=True)])
+
+
+def _check_rail(ends: Sequence[RdmaEnd], lossless: LosslessClasses) -> Iterator[Row]:
+    if len(ends) < 2:
+        name = ends[0].host.name
+        yield Row(name, name, None, (), unmeasured=f"no other server has a NIC on the rail of {name}")
+        return
     for source, to in zip(ends, [*ends[1:], ends[0]], strict=True):
         yield _pair(source, to, lossless)
     if len(ends) > 2:
         yield _incast(ends[1 : 1 + SENDERS], ends[0], lossless)
-    yield cnp_row([counter_rises(*pair) for pair in zip(before, [each.counters() for each in ends], strict=True)])
 
 
 def _pair(source: RdmaEnd, to: RdmaEnd, lossless: LosslessClasses) -> Row:

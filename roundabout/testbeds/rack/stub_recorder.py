@@ -21,11 +21,10 @@ from roundabout.testbeds.rack.examination import (
     HOST_PROGRAMS,
     PYTHON_38,
     Finding,
-    address_of,
     run_over_ssh,
     script_arguments,
 )
-from roundabout.testbeds.rack.inventory import Inventory, Server
+from roundabout.testbeds.rack.inventory import HostNic, Inventory
 
 SCHEMA = 1
 RECORD_TIMEOUT_S = 180  # time limit of a host; mlxconfig and lost pings take seconds
@@ -125,6 +124,7 @@ CALLS = (
     ),
 )
 OF_EACH_BRIDGE = "setpci -s {bridge} ECAP_ACS+6.w"
+ROUTE = "ip -N -4 -o route get {other} from {own}"
 PING = "ping -q -n -c 1 -W 1 -M do -s {payload} -I {own} {other}"
 
 RECORDER = (HOST_PROGRAMS / "recorder.py").read_text()
@@ -132,30 +132,34 @@ AS_ROOT = 'sudo -n true < /dev/null 2> /dev/null && exec sudo -n python3 -IS - "
 
 
 def record_rack(inventory: Inventory, findings: Mapping[str, list[Finding]]) -> dict[str, Any]:
-    """Return each server's recorded files and output of tools, with its `findings`. Raises RoundaboutError."""
-    hosts = {name: _record_server(inventory, name, server) for name, server in inventory.servers.items()}
+    """Return recorded files and output of tools of each NIC's server, with the `findings`, by the NIC's name.
+
+    Raises RoundaboutError.
+    """
+    hosts = {name: _record_server(inventory, name) for name in inventory.nics}
     for name, host in hosts.items():
-        host["arguments"] = script_arguments(inventory, inventory.servers[name])
+        host["arguments"] = script_arguments(inventory, inventory.nics[name])
         host["findings"] = [list(each) for each in findings[name]]
-    addresses = [address_of(server) for server in inventory.servers.values()]
+    addresses = [each.address for each in inventory.nics.values()]
     return {"schema": SCHEMA, "hosts": mask_identifiers(hosts, addresses)}
 
 
-def recorder_request(inventory: Inventory, server: Server, root: str = "") -> str:
-    """Return the argument of RECORDER for a server, as JSON. `root` replaces / in tests."""
-    others = [address_of(each) for each in inventory.servers.values() if each is not server]
-    payload = inventory.common.mtu_bytes - 28
-    pings = [PING.format(payload=payload, own=address_of(server), other=other) for other in others]
+def recorder_request(inventory: Inventory, own: HostNic, root: str = "") -> str:
+    """Return the argument of RECORDER for a server and one of its NICs, as JSON. `root` replaces / in tests."""
+    payload, peers = inventory.common.mtu_bytes - 28, inventory.rail_peers(own)
+    names = [{"own": own.address, "other": peer.address} for peer in peers]
+    pings = [PING.format(payload=payload, **each) for each in names] + [ROUTE.format(**each) for each in names[:1]]
     requested = {"files": FILES, "only_there": EXISTENCE_ONLY, "only_if": ONLY_IF, "programs": PROGRAMS}
     requested["of_each_bridge"] = OF_EACH_BRIDGE
     requested["only_lines"] = ONLY_LINES
-    return json.dumps({**requested, "calls": [*CALLS, *pings], "nic": server.nic, "root": root})
+    return json.dumps({**requested, "calls": [*CALLS, *pings], "nic": own.nic.nic, "root": root})
 
 
-def _record_server(inventory: Inventory, name: str, server: Server) -> dict[str, Any]:
-    words = ["sh", "-c", AS_ROOT, "sh", recorder_request(inventory, server)]
+def _record_server(inventory: Inventory, name: str) -> dict[str, Any]:
+    own = inventory.nics[name]
+    words = ["sh", "-c", AS_ROOT, "sh", recorder_request(inventory, own)]
     try:
-        said = run_over_ssh(inventory, server, words, RECORDER, RECORD_TIMEOUT_S)
+        said = run_over_ssh(inventory, inventory.servers[own.host], words, RECORDER, RECORD_TIMEOUT_S)
     except RoundaboutError as error:
         raise RoundaboutError(f"{name}: cannot be recorded: {error.message}", f"python3, and {error.hint}") from error
     try:

@@ -11,9 +11,10 @@ from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.tcp import RTO_MIN_MS, wmem
 from roundabout.settings.settings_nic import NIC_TRANSPORTS
 from roundabout.settings.settings_qos import MLX5_PRIO_TC
+from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.spec.trial_spec import TrialSpec
-from roundabout.testbeds.rack.inventory import Ecn, Inventory, LosslessClasses, Server
+from roundabout.testbeds.rack.inventory import Ecn, Inventory, LosslessClasses, Server, ServerNic
 
 ROCE_V2 = "RoCE v2"
 
@@ -60,7 +61,7 @@ def server_variables(inventory: Inventory, server: Server) -> dict[str, Any]:
         "training_policy": common.gpu,
         "settings_document": settings_document(inventory, server),
         "settings_compared": _compared_settings(inventory, server),
-        "settings_nic": server.nic,
+        "settings_by_nic": {nic.nic: nic_document(inventory, nic) for nic in server.nics},
         "settings_link_timeout_s": common.link_timeout_s,
         "settings_shared_nic": common.shared_nic,
         "settings_undo_after_s": UNDO_AFTER_S + LINK_WAITS * common.link_timeout_s,
@@ -74,7 +75,7 @@ def _compared_settings(inventory: Inventory, server: Server) -> dict[str, Any]:
     """
     if inventory.common.set_speed or inventory.all.vars.emulated:
         return {}
-    return {"link": {server.nic: _speed(inventory, server)}}
+    return {"link": {nic.nic: _speed(inventory, nic) for nic in server.nics}}
 
 
 def switch_variables(inventory: Inventory, name: str) -> dict[str, Any]:
@@ -89,6 +90,15 @@ def switch_variables(inventory: Inventory, name: str) -> dict[str, Any]:
 
 def settings_document(inventory: Inventory, server: Server) -> dict[str, Any]:
     """Return the document of a server's settings between trials (docs/reference/settings.md)."""
+    document: dict[str, Any] = {}
+    for nic in server.nics:
+        for kind, content in nic_document(inventory, nic).items():
+            document.setdefault(kind, {}).update(content)
+    return document
+
+
+def nic_document(inventory: Inventory, nic: ServerNic) -> dict[str, Any]:
+    """Return the part of a server's settings that one NIC needs, so that it can be applied when the NIC appears."""
     common, lossless = inventory.common, inventory.all.vars.lossless
     other = "0" if common.pfc_only else "-"
     pfc = ",".join("1" if priority == lossless.priority else other for priority in range(8))
@@ -99,16 +109,16 @@ def settings_document(inventory: Inventory, server: Server) -> dict[str, Any]:
     cable = {} if common.cable_length_m is None else {"cable_length_m": common.cable_length_m}
     ofed = common.driver == "ofed"
     trust = {"trust": "dscp"} if ofed else {}  # with `dcb` it follows from the DSCP entries
-    speed = _speed(inventory, server) if common.set_speed else {}
+    speed = _speed(inventory, nic) if common.set_speed else {}
     link = {"mtu": common.mtu_bytes, **speed, "pause_rx": 0, "pause_tx": 0}
     if common.pfc_prevention_ms is not None:
         link["pfc_prevention_ms"] = common.pfc_prevention_ms
     document: dict[str, Any] = {
         "cpu": {} if common.governor == "leave" else {"governor": common.governor},
-        "link": {server.nic: link},
-        "irq": {} if common.irq_cpus is None else {server.nic: {"cpus": common.irq_cpus}},
+        "link": {nic.nic: link},
+        "irq": {} if common.irq_cpus is None else {nic.nic: {"cpus": common.irq_cpus}},
         "qos": {
-            server.nic: {
+            nic.nic: {
                 "dcbx": "os",
                 **trust,
                 **priorities,
@@ -118,15 +128,15 @@ def settings_document(inventory: Inventory, server: Server) -> dict[str, Any]:
                 **(cable if ofed else {}),
             }
         },
-        "roce": {server.nic: _roce(lossless.tos, ofed=ofed)},
-        "dcqcn": {server.nic: _dcqcn(inventory, ofed=ofed)},
-        "nv": _nv(inventory, server),
+        "roce": {nic.nic: _roce(lossless.tos, ofed=ofed)},
+        "dcqcn": {nic.nic: _dcqcn(inventory, ofed=ofed)},
+        "nv": _nv(inventory, nic),
     }
     return {kind: content for kind, content in document.items() if content}
 
 
-def _speed(inventory: Inventory, server: Server) -> dict[str, int]:
-    return {"speed_mbps": round(inventory.all.vars.rates(server.link).line_rate_gbps * 1000)}
+def _speed(inventory: Inventory, nic: ServerNic) -> dict[str, int]:
+    return {"speed_mbps": round(inventory.all.vars.rates(nic.link).line_rate_gbps * 1000)}
 
 
 def _tc_schedule(lossless: LosslessClasses) -> str:
@@ -150,11 +160,11 @@ def _dcqcn(inventory: Inventory, *, ofed: bool) -> dict[str, Any]:
     return {**requested, "cnp_dscp": lossless.cnp_dscp, "cnp_prio": lossless.cnp_priority, **enabled}
 
 
-def _nv(inventory: Inventory, server: Server) -> dict[str, Any]:
+def _nv(inventory: Inventory, nic: ServerNic) -> dict[str, Any]:
     if not inventory.common.dcqcn_in_nv_config:
         return {}
     # Without it, ConnectX-6 Dx and later ignore all of them.
-    return {server.nic: {"ROCE_CC_LEGACY_DCQCN": 1, **inventory.common.dcqcn.model_dump(exclude_none=True)}}
+    return {nic.nic: {"ROCE_CC_LEGACY_DCQCN": 1, **inventory.common.dcqcn.model_dump(exclude_none=True)}}
 
 
 def trial_document(trial: TrialSpec, host: str, inventory: Inventory, *, rdma: bool) -> dict[str, Any]:
@@ -166,7 +176,7 @@ def trial_document(trial: TrialSpec, host: str, inventory: Inventory, *, rdma: b
     if transport is None:
         return {}
     # Sockets get it by the data network's routes, so that SSH and NFS keep their own.
-    server, everywhere = inventory.servers[host], inventory.all.vars
+    everywhere = inventory.all.vars
     sysctl: dict[str, int | str] = {**trial.tcp.sysctls}
     route: dict[str, int | str] = {"congctl": transport.kernel_name, **trial.tcp.route}
     if trial.topology.hashes_flows:
@@ -175,15 +185,29 @@ def trial_document(trial: TrialSpec, host: str, inventory: Inventory, *, rdma: b
         sysctl["net.ipv4.tcp_wmem"] = wmem(everywhere.scale / everywhere.dilation)
     if everywhere.dilation != 1:
         route["rto_min_ms"] = round(RTO_MIN_MS * everywhere.dilation)
-    document: dict[str, Any] = {"route": dict.fromkeys(inventory.data_routes(host, trial.topology.hosts), route)}
+    document: dict[str, Any] = {"route": dict.fromkeys(data_routes(trial.topology, host, inventory), route)}
     requested = {name: _whole(value) for name, value in transport.requested.items()}
     if sysctl:
         document["sysctl"] = sysctl
     if transport.declaration:
         document["transport"] = {transport.name: _host_values(transport)}
     if rdma and transport.name in NIC_TRANSPORTS:
-        document[transport.name] = {server.nic: _for_nic(requested)}  # the NIC's own
+        nics = inventory.nics_on(trial.topology, host)
+        document[transport.name] = {each.nic.nic: _for_nic(requested) for each in nics}  # the NICs' own
     return document
+
+
+def data_routes(topology: Topology, host: str, inventory: Inventory) -> list[str]:
+    """Return the routes by which the NICs of a host reach those of the others, as targets of settings, each once.
+
+    With PXN each NIC reaches those of its own rail alone.
+    """
+    others = [inventory.nics_on(topology, other) for other in topology.hosts if other != host]
+    found: list[str] = []
+    for number, own in enumerate(inventory.nics_on(topology, host)):
+        rail = slice(number, number + 1) if topology.crosses_nvlink else slice(None)
+        found += inventory.data_routes(own.nic, (peer for nics in others for peer in nics[rail]))
+    return list(dict.fromkeys(found))
 
 
 def _host_values(transport: Transport) -> dict[str, float | str]:

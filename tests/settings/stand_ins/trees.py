@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers with one ConnectX NIC, eth2, as trees of files.
+"""Servers with ConnectX NICs, eth2 and so on, as trees of files.
 
 Constructed from the project's notes on RoCE, where paths, names and defaults come from; nothing was recorded from
 hardware.
 """
 
 import json
+import re
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -185,13 +187,46 @@ def document(name: str) -> dict[str, Any]:
     return wanted
 
 
-def build(name: str, root: Path) -> None:
-    """Write a server's tree to `root`, which stands for /."""
+def document_of_nic(of_first: dict[str, Any], number: int) -> dict[str, Any]:
+    """Return a document about NIC 0 as one about another NIC."""
+    found: dict[str, Any] = json.loads(of_nic(json.dumps(of_first), number))
+    return found
+
+
+def merge(documents: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Return the settings of several NICs as one document."""
+    merged: dict[str, Any] = {}
+    for document in documents:
+        for kind, content in document.items():
+            merged.setdefault(kind, {}).update(content)
+    return merged
+
+
+def build(name: str, root: Path, nics: int = 1) -> None:
+    """Write a server's tree to `root`, which stands for /. NIC 0 is eth2."""
     files, tools = SERVERS[name]
-    write(root, files)
-    (root / "sys/class/net/eth2").mkdir(parents=True, exist_ok=True)
-    (root / "sys/class/net/eth2/device").symlink_to(f"../../../../{DEVICE}")
+    for number in range(nics):
+        write(root, {of_nic(path, number): of_nic(content, number) for path, content in files.items()})
+        interface = root / of_nic("sys/class/net/eth2", number)
+        interface.mkdir(parents=True, exist_ok=True)
+        (interface / "device").symlink_to(of_nic(f"../../../../{DEVICE}", number))
+    routes = [ROUTES[0], *(of_nic(ROUTES[1], number) for number in range(nics))]
+    write(root, {"routes": json.dumps(routes)})
     add_tools(root, "ip", "ethtool", "transport", *tools)
+
+
+def of_nic(text: str, number: int) -> str:
+    """Return a text about NIC 0 with the names and addresses of another NIC."""
+    names = {
+        "eth2": f"eth{2 + number}",
+        "mlx5_0": f"mlx5_{number}",
+        PCI: f"0000:{0x3B + number:x}:00.0",
+        "msi_irqs/4": f"msi_irqs/{4 + number}",
+        "proc/irq/4": f"proc/irq/{4 + number}",
+        "10.0.2.": f"10.0.{2 + number}.",
+        "0a00:02": f"0a00:{2 + number:02x}",
+    }
+    return re.sub("|".join(map(re.escape, names)), lambda found: names[found[0]], text)
 
 
 def write(root: Path, files: dict[str, str]) -> None:

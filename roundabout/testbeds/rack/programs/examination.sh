@@ -152,6 +152,21 @@ if [ -z "$ping" ]; then say "path MTU" no "no ping" "$provision"
 elif [ "$lost" ]; then say "path MTU" no "no answer to $mtu bytes from$lost" \
   "what \`provision\` sets (mtu_bytes) on all servers, and switches' ports that carry as much"
 else say "path MTU" yes "$mtu bytes to all others, unfragmented" ""; fi
+# With several NICs, packets from the address of one may leave by another.
+route_to() { # sets $way and $table to the interface and routing table of packets from the NIC's address to $1
+  # shellcheck disable=SC2046 # the words of a route
+  set -- $(ip -N -4 -o route get "$1" from "$address" 2> /dev/null)
+  way="" table=main
+  while [ $# -gt 1 ]; do
+    case $1 in dev) way=$2 ;; table) table=$2 ;; esac
+    shift
+  done
+}
+route_to "${1:-$address}"
+if [ "$way" = "$nic" ]; then say route yes "by $nic, table $table" ""
+elif [ "$way" ] && [ $# -gt 0 ]; then say route no "packets from $address to $1 leave by $way" \
+  "a routing table N for this address: \`ip rule add from $address table N\`, and table: N in the inventory"
+fi
 # Soft-RoCE needs no RDMA capture: its packets are at the interface.
 if [ -e "$root/sys/class/net/$nic/device/infiniband/${rdma:-none}" ] && command -v tcpdump > /dev/null 2>&1; then
   case "$(tcpdump -D 2> /dev/null)" in
