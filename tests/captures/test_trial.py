@@ -2,12 +2,15 @@
 """What surrounds a capture: the experiment file's word on it, its clock, and what is kept of it."""
 
 import os
+import struct
+from ipaddress import ip_address
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -18,7 +21,7 @@ from roundabout.spec import SpecError, load_experiment
 from roundabout.spec.capture import Capture
 from roundabout.spec.reader.schema import schemas
 from roundabout.store import Identity, Run, Units
-from tests.captures.capture_frames import pcap
+from tests.captures.capture_frames import Frame, pcap
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
@@ -109,6 +112,40 @@ def test_losses_that_are_unknown_are_null_in_the_table(tmp_path: Path) -> None:
     (row,) = tables["captures"].to_pylist()
     assert {name: row[name] for name in unknown} == unknown
     assert (row["device"], row["overwritten"]) == ("mlx5_0", 7)
+
+
+def tcp_frame(source: str, source_port: int) -> Frame:
+    """Return a segment without data, to 10.0.9.9."""
+    ends = b"".join(ip_address(each).packed for each in (source, "10.0.9.9"))
+    ip = struct.pack("!BBHHHBBH", 0x45, 0, 40, 0, 0, 64, 6, 0) + ends
+    frame = bytes(12) + b"\x08\0" + ip + struct.pack("!HHIIBBHHH", source_port, 2, 0, 0, 0x50, 0x10, 0, 0, 0)
+    return Frame(frame, len(frame), UTC)
+
+
+def test_flows_of_two_nics_of_a_host_have_numbers_of_their_own(tmp_path: Path) -> None:
+    nics = ("10.0.0.1", "10.0.1.1")
+    own = []
+    for number, address in enumerate(nics):
+        path = tmp_path / f"eth{number}-0.pcap"
+        path.write_bytes(pcap([tcp_frame(address, port) for port in (1, 2)]))
+        own.append(
+            NicCapture(
+                f"eth{number}",
+                5 * S,
+                (path,),
+                {"captured": 2, "received": 2, "dropped_by_kernel": 0, "dropped_by_interface": 0},
+            )
+        )
+    tables: dict[str, Any] = {}
+    site: Any = SimpleNamespace(hosts={"s0": SimpleNamespace(nics=[SimpleNamespace(address=each) for each in nics])})
+    attempt: Any = SimpleNamespace(path=tmp_path, write=tables.__setitem__)
+    identity = Identity("run", "trial", "base", "{}", 1, 1)
+    captures.store({"s0": own}, clock_log((5 * S, UTC), (7 * S, UTC)), site, Units(1), attempt, identity)
+    assert [(row["device"], row["decoded"]) for row in tables["captures"].to_pylist()] == [("eth0", 2), ("eth1", 2)]
+    packets = pq.read_table(tmp_path / "packets.parquet").to_pylist()
+    assert [(row["source"], row["flow"], row["direction"]) for row in packets] == [
+        ("10.0.0.1", 0, "out"), ("10.0.0.1", 1, "out"), ("10.0.1.1", 2, "out"), ("10.0.1.1", 3, "out"),
+    ]  # fmt: skip
 
 
 def test_the_oldest_raw_files_go_first(tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ from roundabout.testbeds.rack import examination, provider as rack_provider, rac
 from roundabout.testbeds.rack.examination import Finding, query_capabilities, script_arguments
 from roundabout.testbeds.rack.inventory import Inventory, read_inventory
 from roundabout.testbeds.rack.provider import RackProvider
-from roundabout.testbeds.rack.rack import Rack
+from roundabout.testbeds.rack.rack import Rack, host_of
+from roundabout.testbeds.rack.rdma_class_check import RdmaEnd, Row
 from roundabout.testbeds.rack.variables import server_variables, trial_document
 from tests.rack.examined_hosts import add_tool
 from tests.settings.conftest import TREES, run_here
@@ -262,16 +263,22 @@ def test_doctor_names_a_route_by_another_nic_or_table(
 
 
 def test_traffic_stays_on_its_rail(write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    path, tested = write(2, servers=3), []
+    path = write(2, servers=3)
+    tested: list[list[RdmaEnd]] = []
+
+    def check(rails: list[list[RdmaEnd]], _lossless: object) -> list[Row]:
+        tested.extend(rails)
+        return []
+
     inventory = read_inventory(path)
     findings = [("ssh", ""), ("RDMA device", "mlx5_0"), ("GID", "3 is it"), ("ib_write_bw", "")]
     found = {nic: [Finding(name, True, text, "") for name, text in findings] for nic in inventory.nics}
     monkeypatch.setattr(rack_provider, "query_capabilities", lambda *_: found)
-    monkeypatch.setattr(rack_provider.machine_lease, "hold", lambda *_: nullcontext())
-    hosts = {rack_provider.host_of(inventory, name): None for name in inventory.servers}
+    monkeypatch.setattr("roundabout.runner.machine.machine_lease.hold", lambda *_: nullcontext())
+    hosts = {host_of(inventory, name): None for name in inventory.servers}
     monkeypatch.setattr(RackProvider, "read_only_session", lambda *_: nullcontext(hosts))
     monkeypatch.setattr(RackProvider, "_check_timers", lambda *_: [])
-    monkeypatch.setattr(rack_provider, "check_traffic", lambda rails, _: tested.extend(rails) or [])
+    monkeypatch.setattr(rack_provider, "check_traffic", check)
     assert list(RackProvider(path).check_traffic("o")) == []
     assert [[(end.host.name, end.host.interface, end.host.address) for end in rail] for rail in tested] == [
         [(f"s{host} eth{2 + rail}", f"eth{2 + rail}", f"10.0.{2 + rail}.{1 + host}") for host in range(3)]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.runner.hosts.clocks import UTC_STEP_NS, ClockLog, Reading
@@ -32,6 +33,7 @@ from roundabout.store.unit_conversion import to_paper_units
 START_TIMEOUT_S = 30  # time limit of tcpdump to listen
 FETCH_S, FETCH_S_PER_MB = 30, 1.0  # time limit of fetching its files: a constant, and seconds per MB
 
+FLOW = [column.name for column in schemas.TABLES["packets"]].index("flow")
 MAX_QUOTED = 200  # bytes of an unexpected line that a message repeats
 
 
@@ -214,18 +216,23 @@ def store(  # noqa: PLR0913, PLR0917 - what a trial's packets belong to
     rows = []
     schema = schemas.schema("packets")
     with open_parquet(attempt.path / "packets.parquet", schema) as writer:
-        for host, capture in ((host, each) for host, own in captured.items() for each in own):
-            clock = HostUtc(clock_log, host)
+        for host, own in captured.items():
+            clock, flows = HostUtc(clock_log, host), 0
+            addresses = [nic.address for nic in site.hosts[host].nics]
+            for capture in own:
 
-            def write(columns: list[pa.Array], host: str = host, clock: "HostUtc" = clock) -> None:
-                common = _common(identity, host, clock, columns[0])
-                table = pa.Table.from_arrays([*common, *columns], schema=schema)
-                writer.write_table(to_paper_units(table, units))
+                def write(
+                    columns: list[pa.Array], host: str = host, clock: "HostUtc" = clock, first_flow: int = flows
+                ) -> None:
+                    columns[FLOW] = pc.add(columns[FLOW], pa.scalar(first_flow, columns[FLOW].type))
+                    common = _common(identity, host, clock, columns[0])
+                    table = pa.Table.from_arrays([*common, *columns], schema=schema)
+                    writer.write_table(to_paper_units(table, units))
 
-            totals = decode(capture.files, [nic.address for nic in site.hosts[host].nics], write)
-            rows.append(
-                {"host": host, **_when(clock_log, host, capture.began_ns), **_capture_row(capture, totals, clock)}
-            )
+                totals = decode(capture.files, addresses, write)
+                flows += totals.flows
+                row = _capture_row(capture, totals, clock)
+                rows.append({"host": host, **_when(clock_log, host, capture.began_ns), **row})
     columns = {
         column.name: [row[column.name] for row in rows] for column in schemas.columns("captures")[len(vars(identity)) :]
     }

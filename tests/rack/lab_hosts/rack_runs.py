@@ -7,9 +7,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from roundabout.core.paths import ROOT
+from roundabout.runner.hosts.host_group import Host
 from roundabout.testbeds.lab import Lab
+from roundabout.testbeds.lab.network.layout import route_table
 
 INVENTORY = """
 all:
@@ -34,11 +37,7 @@ all:
 
 def inventory_of(lab: Lab, fields: Mapping[str, float], ports: Mapping[str, Mapping[str, str]]) -> str:
     """An inventory of a lab's hosts, with further `fields`, and the switches' ports by the host or link behind them."""
-    hosts = (
-        f"{host.name}: {{ansible_host: {host.ssh_alias}, nic: {host.interface}, "
-        f"address: {host.address}/{host.prefix_length}, link: {host.name}}}"
-        for host in lab.hosts.values()
-    )
+    hosts = (f"{host.name}: {json.dumps(server_of(lab, host))}" for host in lab.hosts.values())
     switches = (f"{name}: {{ansible_host: {name}, ports: {json.dumps(each)}}}" for name, each in ports.items())
     return INVENTORY.format(
         config=lab.ssh_config(),
@@ -49,6 +48,22 @@ def inventory_of(lab: Lab, fields: Mapping[str, float], ports: Mapping[str, Mapp
         hosts="\n        ".join(hosts),
         switches="\n        ".join(switches),
     )
+
+
+def server_of(lab: Lab, host: Host) -> dict[str, Any]:
+    """Return the inventory's server of a lab host. Packets from NICs behind its first have routing tables of their own.
+
+    A link to a host with one NIC has the host's name.
+    """
+    links = [link.name for link in lab.topology.links_of(host.name)]
+    nics: list[dict[str, Any]] = [
+        {"nic": nic.interface, "address": f"{nic.address}/{host.prefix_length}", "link": link}
+        | ({"table": route_table(number)} if number else {})
+        for number, (nic, link) in enumerate(zip(host.nics, links, strict=True))
+    ]
+    if len(nics) == 1:
+        return {"ansible_host": host.ssh_alias, **nics[0], "link": host.name}
+    return {"ansible_host": host.ssh_alias, "nics": nics}
 
 
 @contextmanager
