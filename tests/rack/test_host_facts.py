@@ -36,8 +36,8 @@ NV = {
 }
 
 
-def facts(path: str) -> dict[str, str]:
-    command = ["sh", "-c", HOST_SCRIPT, "facts", "no-such-nic"]
+def facts(path: str, *further: str) -> dict[str, str]:
+    command = ["sh", "-c", HOST_SCRIPT, "facts", "no-such-nic", *further]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PATH": path}, check=True)
     return dict(line.split("\t", 1) for line in done.stdout.splitlines())
 
@@ -59,6 +59,16 @@ def test_roce_accelerations_of_the_firmware_are_recorded(tmp_path: Path, maker: 
     ]  # fmt: skip
     expected = "ROCE_CC_PRIO_MASK_P1=8;PCC_INT_EN=0;ZERO_TOUCH_TUNING_ENABLE=0;ROCE_ADAPTIVE_ROUTING_EN=1"
     assert found["NV config"] == expected
+
+
+def test_facts_about_further_nics_have_their_names(tmp_path: Path) -> None:
+    (tmp_path / "ethtool").write_text('#!/bin/sh\n[ "$1" != -i ] || echo "driver of $2"\n')
+    (tmp_path / "ethtool").chmod(0o755)
+    found = facts(f"{tmp_path}:{os.environ['PATH']}", "eth1", "eth2")
+    assert [found[f"nic{name}"] for name in ("", " eth1", " eth2")] == [
+        "driver of no-such-nic", "driver of eth1", "driver of eth2",
+    ]  # fmt: skip
+    assert len([name for name in found if name.startswith("link")]) == 3
 
 
 def test_a_host_without_such_tools_has_nothing_to_note(tmp_path: Path) -> None:

@@ -111,6 +111,13 @@ def test_a_fabric_that_is_as_it_should_be(fabric: Ends, tmp_path: Path) -> None:
     ]
 
 
+def test_a_server_alone_on_its_rail_is_not_measured(fabric: Ends) -> None:
+    *pair, alone = fabric()
+    rows = list(rdma_class_check.check_traffic([pair, [alone]], LosslessClasses()))
+    assert [(row.source, row.to) for row in rows] == [("s0", "s1"), ("s1", "s0"), ("s2", "s2"), ("all servers",) * 2]
+    assert rows[2].unmeasured == "no other server has a NIC on the rail of s2"
+
+
 @pytest.mark.parametrize(("count", "fault", "expected"), [
     (3, {"s0": {"dscp_to_prio": {}, "marked": False}}, {
         ("s0", "s1"): [("s0 tx_prio3_bytes", "16875000000 at least", "0, and 33750009000 in other priorities")],

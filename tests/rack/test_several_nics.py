@@ -132,6 +132,21 @@ def test_the_links_of_a_topology_choose_nics_in_its_order(write: Callable[..., P
     assert host_sampler(host, {"rdma"})[4] == ",".join(nic.interface for nic in host.nics)
 
 
+def test_a_topology_may_have_some_of_the_nics(write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def query(_inventory: object, names: list[str]) -> dict[str, list[Finding]]:
+        asked.extend(names)
+        return {name: [Finding("ssh", True, "", ""), Finding("RDMA device", True, name[-1], "")] for name in names}
+
+    monkeypatch.setattr("roundabout.testbeds.rack.rack.query_capabilities", query)
+    monkeypatch.setattr("roundabout.testbeds.rack.rack.verify_host_keys", lambda *_: None)
+    rack = Rack.reach(read_inventory(write(8)), rails(2, 2), "rack")
+    assert asked == ["s0 eth2", "s0 eth3", "s1 eth2", "s1 eth3"]
+    assert rack.hosts["s1"].nccl.hca == "2:1,3:1"
+    assert list(rack.settings_document(ring(2), "s0")["route"]) == ["10.0.2.0/24", "10.0.3.0/24"]
+
+
 @pytest.mark.parametrize("nics", [2, 8])
 def test_a_machine_is_leased_once(write: Callable[..., Path], nics: int) -> None:
     inventory, topology = read_inventory(write(nics)), rails(2, nics)
@@ -152,6 +167,7 @@ def test_settings_between_trials_are_applied_journaled_and_restored_on_every_nic
     document, by_nic = variables["settings_document"], variables["settings_by_nic"]
     interfaces = [f"eth{2 + rail}" for rail in range(nics)]
     assert list(by_nic) == list(document["dcqcn"]) == interfaces
+    assert variables["settings_undo_after_s"] == 240 + nics * 4 * 15  # a wait for each NIC's link
     assert variables["settings_compared"] == {"link": {nic: {"speed_mbps": 50000} for nic in interfaces}}
     answer = settings.apply(host, document, "provision")
     assert answer["differs"] == []

@@ -12,7 +12,9 @@ HOST_SCRIPT = Path(__file__).with_suffix(".sh").read_text()
 def read_host_facts(session: HostSession) -> dict[str, dict[str, str]]:
     """Return the facts of every host, by host and name: kernel, CPU, settings, offloads and versions of tools."""
     answers = session.on_each_host(
-        lambda host: call(session.connections[host.name], ["sh", "-c", HOST_SCRIPT, "facts", host.interface])
+        lambda host: call(
+            session.connections[host.name], ["sh", "-c", HOST_SCRIPT, "facts", *(nic.interface for nic in host.nics)]
+        )
     )
     return {
         host: dict(line.split("\t", 1) for line in answer.stdout.splitlines() if "\t" in line)

@@ -34,7 +34,7 @@ UNDO_AFTER_S = 240
 """Seconds in which a change of a server must be confirmed, without the waits for its link; a guess, for slow logins."""
 
 LINK_WAITS = 4
-"""How often settings wait for a link: after a speed, after PFC, and twice more where a restore writes again."""
+"""How often settings wait for a NIC's link: after a speed, after PFC, and twice more where a restore writes again."""
 
 
 def playbook_variables(inventory: Inventory) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def server_variables(inventory: Inventory, server: Server) -> dict[str, Any]:
         "settings_by_nic": {nic.nic: nic_document(inventory, nic) for nic in server.nics},
         "settings_link_timeout_s": common.link_timeout_s,
         "settings_shared_nic": common.shared_nic,
-        "settings_undo_after_s": UNDO_AFTER_S + LINK_WAITS * common.link_timeout_s,
+        "settings_undo_after_s": UNDO_AFTER_S + LINK_WAITS * len(server.nics) * common.link_timeout_s,
     }
 
 
