@@ -182,7 +182,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("tcp_flags", U16, "", "as in the header, 12 bits"),
         Column("tcp_seq", U32, "", "sequence number, as in the header"),
         Column("tcp_ack", U32, "", "acknowledgement number, as in the header"),
-        Column("flow", U32, "", "number among the host's of source, destination and ports (RoCE: queue pair), from 0"),
+        Column("flow", U32, "", "number of source, destination and ports (RoCE: queue pair) on this host, from 0"),
         Column("bth_opcode", U8, "", "RoCE: InfiniBand opcode"),
         Column("cnp", TRUTH, "", "RoCE: whether this is a congestion notification"),
         Column("destination_qp", U32, "", "RoCE: queue pair that it is for"),

@@ -164,8 +164,9 @@ READERS = {
             )
         ],
         "yaml",
-        ("", "all", "vars", "hosts", "s0", "s9", "tor0", "L1", "nic", "link", "inbox", "T_us", "-oProxyCommand=x",
-         "{{ x }}", "10.10.0.1/24", "0.0.0.0/0", "fe80::1/64", "yes", "1", "~", "a/b", "\0", "ansible_become_password"),
+        ("", "all", "vars", "hosts", "s0", "s9", "tor0", "L1", "nic", "nics", "table", "link", "inbox",
+         "T_us", "-oProxyCommand=x", "{{ x }}", "10.10.0.1/24", "0.0.0.0/0", "fe80::1/64", "yes", "1", "~", "a/b",
+         "\0", "ansible_become_password"),
     ),
     "kineto": _record_reader(kineto, "r0.json", CASES.glob("kineto-*/r0.json"), "json"),
     "inspector": _record_reader(inspector, "n1-pid42.log", (RECORDS / "inspector").iterdir()),

@@ -246,7 +246,7 @@ def test_a_nic_is_examined_with_the_peers_of_its_rail(write: Callable[..., Path]
     assert words[-2:] == ["10.0.9.1", "10.0.9.3"]
 
 
-def test_a_host_that_does_not_answer_is_asked_once(
+def test_a_host_that_does_not_answer_is_contacted_once(
     write: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_tool(tmp_path / "bin/ssh", f"echo x >> {tmp_path}/calls; exit 255")

@@ -124,7 +124,7 @@ def _examine(inventory: Inventory, names: Collection[str], scope: Scope) -> dict
 
 
 def _examine_nics(inventory: Inventory, names: list[str], scope: Scope) -> Iterator[tuple[str, list[Finding]]]:
-    """Yield the findings on each of these NICs of a host. If the host does not answer, it is asked once."""
+    """Yield the findings on each of these NICs of a host. A host that does not answer is contacted once."""
     found: list[Finding] = []
     for name in names:
         if not found or found[0].good:
