@@ -3,7 +3,7 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from roundabout.settings.settings_host import Host
 from roundabout.spec import SpecError, TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.testbeds.rack import examination, provider as rack_provider, rack_lease
+from roundabout.testbeds.rack.dcqcn_check import Owner
 from roundabout.testbeds.rack.examination import Finding, query_capabilities, script_arguments
 from roundabout.testbeds.rack.inventory import Inventory, read_inventory
 from roundabout.testbeds.rack.provider import RackProvider
@@ -278,25 +279,33 @@ def test_doctor_names_a_route_by_another_nic_or_table(
     assert all(each.mend for each in wrong)
 
 
-def test_traffic_stays_on_its_rail(write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_traffic_stays_on_its_rail(write: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(2, servers=3)
-    tested: list[list[RdmaEnd]] = []
+    inventory = read_inventory(path)
+    tested: list[Sequence[RdmaEnd]] = []
+    timed: list[list[str]] = []
 
     def check(rails: list[list[RdmaEnd]], _lossless: object) -> list[Row]:
         tested.extend(rails)
         return []
 
-    inventory = read_inventory(path)
+    def check_timers(rail: list[RdmaEnd], rates: dict[str, float], *_: object) -> list[Row]:
+        timed.append([end.host.name for end in rail if rates[end.host.name] == 50])
+        return []
+
     findings = [("ssh", ""), ("RDMA device", "mlx5_0"), ("GID", "3 is it"), ("ib_write_bw", "")]
     found = {nic: [Finding(name, True, text, "") for name, text in findings] for nic in inventory.nics}
+    hosts = {host_of(inventory, name): None for name in inventory.servers}
     monkeypatch.setattr(rack_provider, "query_capabilities", lambda *_: found)
     monkeypatch.setattr("roundabout.runner.machine.machine_lease.hold", lambda *_: nullcontext())
-    hosts = {host_of(inventory, name): None for name in inventory.servers}
     monkeypatch.setattr(RackProvider, "read_only_session", lambda *_: nullcontext(hosts))
-    monkeypatch.setattr(RackProvider, "_check_timers", lambda *_: [])
+    monkeypatch.setattr(Owner, "restore", lambda *_: None)
+    monkeypatch.setattr(rack_provider, "JOURNALS", tmp_path / "journals")
     monkeypatch.setattr(rack_provider, "check_traffic", check)
+    monkeypatch.setattr(rack_provider, "check_timers", check_timers)
     assert list(RackProvider(path).check_traffic("o")) == []
     assert [[(end.host.name, end.host.interface, end.host.address) for end in rail] for rail in tested] == [
         [(f"s{host} eth{2 + rail}", f"eth{2 + rail}", f"10.0.{2 + rail}.{1 + host}") for host in range(3)]
         for rail in range(2)
     ]
+    assert timed == [["s0 eth2", "s1 eth2", "s2 eth2"], ["s0 eth3", "s1 eth3", "s2 eth3"]]
