@@ -89,12 +89,13 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("drops", INTEGER, "packets", "dropped by the queue, cumulative"),
         Column("marks", INTEGER, "segments", "marked with ECN's CE, cumulative"),
     ),
-    # One row a switch port, queue and sample (10 ms); computed packet by packet only.
+    # One row a switch port, queue and sample: 10 ms where packets are computed, 1 s where a rack's switches count them.
     "port_queues": (
         *PORT,
-        Column("queue", INTEGER, "", "its number at the port: 0 is served last, 7 is that of CNPs"),
+        Column("queue", INTEGER, "", "the switch's number of it; where computed, 0 is served last, 7 is that of CNPs"),
         Column("tx_bytes", INTEGER, "bytes", "sent into the link, headers included, cumulative"),
         Column("backlog_bytes", INTEGER, "bytes", "waiting in the queue at this instant"),
+        Column("watermark_bytes", INTEGER, "bytes", "the most since the switch read it last; of a rack's switch only"),
         Column("average_bytes", INTEGER, "bytes", "RED's average of the queue; null for other kinds of queues"),
         Column("drops", INTEGER, "packets", "dropped by the queue, cumulative"),
         Column("marks", INTEGER, "segments", "marked with ECN's CE, cumulative"),

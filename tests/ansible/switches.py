@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from roundabout.runner.hosts.playbooks import Playbook, ProvisionError, run_playbook
-from roundabout.testbeds.rack.inventory import read_inventory
+from roundabout.testbeds.rack.inventory import Inventory, read_inventory
 from roundabout.testbeds.rack.variables import switch_variables
 
 FAKE = [sys.executable, "-S", str(Path(__file__).with_name("fake_switches") / "switch.py")]
@@ -56,13 +56,19 @@ PLAN = "(as in the file plan)\n"
 
 
 def facts(system: str, folder: Path, more: str = "") -> dict[str, Any]:
+    """Return the variables of the switch `tor` with this system."""
+    return switch_variables(write_inventory(system, folder, more), "tor")
+
+
+def write_inventory(system: str, folder: Path, more: str = "") -> Inventory:
+    """Write an inventory whose switch has this system, and return it."""
     path = folder / "inventory"
     text = INVENTORY.replace("OF_ECN", OF_ECN[system]).replace("OF_SYSTEM", more or OF_SYSTEM[system])
     text = text.replace("SYSTEM", system).replace("TRIED", TRIED[system])
     for number, port in enumerate(PORTS[system]):
         text = text.replace(f"PORT{number}", port)
     path.write_text(text)
-    return switch_variables(read_inventory(path), "tor")
+    return read_inventory(path)
 
 
 def golden_text(system: str, action: str) -> str:

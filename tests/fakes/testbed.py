@@ -118,6 +118,9 @@ class FakeSite:
         sampler = str(self._folder / "hosts" / "s0" / "bin" / "sampler")
         return [[sampler, "--ifindex", str(port.ifindex)] for port in self.ports]
 
+    def queue_readers(self):
+        return {}
+
 
 class FakeConnection(LocalConnection):
     """A connection to a folder's programs, which breaks when one of them ends with status LOST."""

@@ -4,7 +4,7 @@
 Code that controls hosts depends on capabilities, never on the kind of testbed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
@@ -91,6 +91,39 @@ class EchoTimes(NamedTuple):
     def since(self, before: "EchoTimes") -> "EchoTimes":
         """Return what was measured after `before`."""
         return EchoTimes(self.echoes - before.echoes, self.total_us - before.total_us)
+
+
+class QueueCounters(NamedTuple):
+    """The counters of one queue of a switch's port, by the store's columns of ports' queues."""
+
+    port: str  # the switch's name for it
+    queue: int
+    counters: Mapping[str, int]  # those that are known
+
+
+class QueueAnswer(NamedTuple):
+    """The queues in a switch's answer, and remarks about what it lacks, what is not understood, and what is old."""
+
+    queues: list[QueueCounters]
+    remarks: frozenset[str]
+
+
+class PortPlace(NamedTuple):
+    """The link that a switch's port feeds, and the host or switch at the link's other end."""
+
+    link: str
+    towards: str
+
+
+@dataclass(frozen=True)
+class QueueReader:
+    """A reader of the queues of one switch: a command on the controller, which answers until its stdin ends."""
+
+    argv: tuple[str, ...]
+    request: str  # the input that each answer follows
+    last_line: str  # the last line of each answer, which is none of its others
+    parse: Callable[[str], QueueAnswer]
+    ports: Mapping[str, PortPlace]  # by the switch's names
 
 
 class Scaling(Protocol):
@@ -201,6 +234,13 @@ class HostGroup(Scaling, Protocol):
         """Return one command for each switch, which runs on the controller and samples the switch's ports.
 
         Return an empty list if this project may not read the switches.
+        """
+        ...
+
+    def queue_readers(self) -> Mapping[str, QueueReader | str]:
+        """Return a reader of queues by switch, or the reason why there is none.
+
+        Return no switch if `switch_samplers` sample all.
         """
         ...
 

@@ -33,6 +33,7 @@ from roundabout.runner.trial.live_traffic import TrafficMeter
 from roundabout.runner.trial.measurement import Measurement, host_units
 from roundabout.runner.trial.routes.route_readback import read_routes
 from roundabout.runner.trial.sampler import COUNTERS_MS, Sampler, controller_sampler, host_sampler, sampling_quality
+from roundabout.runner.trial.switch_queues import sample_switches
 from roundabout.spec import TrialSpec
 from roundabout.store import RAW, Attempt
 
@@ -106,6 +107,7 @@ def _execute_steps(now: AttemptContext) -> None:
         capture, folder = now.trial.spec.capture, now.attempt.path / RAW
         stack.enter_context(captures.capture_hosts(now.session, capture, folder, now.measured.captured))
         _start_samplers(now, stack)
+        stack.enter_context(sample_switches(now.session.site.queue_readers(), now.measured.switch_queues))
         arrived: Arrived = SimpleQueue()
         programs = _start_workers(now, arrived, stack)
         generators = _start_cross_traffic(now, stack)

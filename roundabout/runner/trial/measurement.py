@@ -18,8 +18,9 @@ from roundabout.runner.trial.cross_traffic_tables import GeneratorOutput
 from roundabout.runner.trial.jobs import Worker
 from roundabout.runner.trial.routes.route_readback import FoundRoute
 from roundabout.runner.trial.sampler import SamplingQuality, sampling_quality
+from roundabout.runner.trial.switch_queues import SwitchQueues
 from roundabout.store import Identity, Units, build_table
-from roundabout.store.schemas import columns
+from roundabout.store.schemas import TABLES, columns
 
 IDENTITY = frozenset(each.name for each in fields(Identity))
 # Columns of `flows` that only TCP fills -> their fields in a trainer's event.
@@ -44,6 +45,7 @@ class Measurement:
     events: list[tuple[Worker, dict[str, Any]]] = field(default_factory=list)
     host_samples: dict[str, Samples] = field(default_factory=dict)
     switch_samples: list[Samples] = field(default_factory=list)
+    switch_queues: dict[str, SwitchQueues] = field(default_factory=dict)  # switch -> its answers, on a rack
     controller_samples: Samples | None = None
     loads: dict[str, GeneratorOutput] = field(default_factory=dict)  # cross traffic -> its generator's output
     start_ns: int | None = None  # the agreed start, on the run's clock
@@ -102,6 +104,8 @@ def build_tables(measured: Measurement, site: HostGroup, identity: Identity, uni
         "cross_traffic": _cross_traffic(measured),
         "cross_flows": _cross_flows(measured),
     }
+    if (queues := _port_queues(measured)) is not None:
+        raw["port_queues"] = queues
     return {name: build_table(name, identity, values, units) for name, values in raw.items()}
 
 
@@ -253,6 +257,18 @@ def _at_port(clock_log: ClockLog, port: Port, rows: Columns) -> Columns:
     """Return the columns of place and time, for rows of a switch's port."""
     where = {"host": port.switch, "link": port.link, "interface": port.interface, "towards": port.towards}
     return {**_when(clock_log, CONTROLLER, _midpoint(rows)), **_constants(len(rows["ifindex"]), **where)}
+
+
+def _port_queues(measured: Measurement) -> Columns | None:
+    """Return the columns of the queues that switches reported, or None if none did."""
+    names = [column.name for column in TABLES["port_queues"]]
+    parts = []
+    for switch, queues in measured.switch_queues.items():
+        rows = queues.rows()
+        at_ns = np.array([row["at_ns"] for row in rows], dtype=np.int64)
+        reported = {name: np.array([row.get(name) for row in rows], dtype=object) for name in names}
+        parts.append({**_when(measured.clock_log, CONTROLLER, at_ns), **_constants(len(rows), host=switch), **reported})
+    return _joined("port_queues", parts) if any(len(part["host"]) for part in parts) else None
 
 
 def _clock(clock_log: ClockLog) -> Columns:

@@ -21,7 +21,7 @@ from roundabout.runner.session.connectivity_check import ConnectivityReport, che
 from roundabout.runner.session.host_session import HostSession, open_host_session
 from roundabout.runner.testbed import Outcome, RunContext, TestbedProvider
 from roundabout.runner.transports import build_plugins
-from roundabout.runner.trial import captures, validity_checks
+from roundabout.runner.trial import captures, switch_queues, validity_checks
 from roundabout.runner.trial.attempt import execute_attempt
 from roundabout.runner.trial.jobs import datapaths
 from roundabout.runner.trial.measurement import Measurement, build_tables, feedback_us, host_units
@@ -137,6 +137,7 @@ class SshTestbed:
         self._provider.check_held()
         self._notice_once("routes", describe_differences(measured.routes))
         self._notice_once("captures", captures.describe_gaps(measured.captured))
+        self._notice_once("switch queues", switch_queues.describe_gaps(measured.switch_queues))
         into = host_units(self._site, self._context.clock)
         waited = feedback_us(measured, self._site.echo_times().since(received), self._site.dilation)
         found = build_tables(measured, self._site, identity, into)
@@ -171,12 +172,14 @@ class SshTestbed:
 
 
 def _record(measured: Measurement) -> dict[str, Any]:
+    queues = {switch: found.as_json() for switch, found in measured.switch_queues.items()}
     return {
         "settings": measured.settings,
         "clock": measured.clock_log.as_json(),
         "clock_steps": [asdict(step) for step in measured.clock_log.steps()],
         **({"nccl": measured.nccl} if measured.nccl else {}),
         **({"rdma_not_captured": errors} if (errors := captures.rdma_errors(measured.captured)) else {}),
+        **({"switch_queues": queues} if queues else {}),
         **({"found_routes": [each._asdict() for each in measured.routes]} if measured.routes else {}),
         "sampling": {host: asdict(kept) for host, kept in measured.sampling().items()},
     }

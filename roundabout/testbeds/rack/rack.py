@@ -11,12 +11,23 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.fidelity import Fidelity
-from roundabout.runner.hosts.host_group import Capability, DscpClasses, EchoTimes, Host, Nccl, Nic, Port, Scaling
+from roundabout.runner.hosts.host_group import (
+    Capability,
+    DscpClasses,
+    EchoTimes,
+    Host,
+    Nccl,
+    Nic,
+    Port,
+    QueueReader,
+    Scaling,
+)
 from roundabout.runner.hosts.openssh import connect_host
 from roundabout.spec.topology import Topology
 from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.rack.examination import DEVICE, GID, GLIBC, Finding, query_capabilities, rdma_device
 from roundabout.testbeds.rack.inventory import Emulated, HostNic, Inventory
+from roundabout.testbeds.rack.switch_counters.readers import queue_readers
 from roundabout.testbeds.rack.variables import trial_document
 
 if TYPE_CHECKING:
@@ -34,7 +45,7 @@ CANNOT = (
     "docs/results/rack-in-vms.md lists what `make rack-in-vms` has not",
     "parameters of transports at their size: they are the experiment's own, neither divided nor stretched, as are "
     "marking thresholds",
-    "queues and marks: a rack's switches are not sampled",
+    "queues and marks at 10 ms: a switch is read once a second, where it counts them",
 )
 
 
@@ -173,8 +184,12 @@ class Rack(Scaling):
         return []
 
     def switch_samplers(self) -> list[list[str]]:
-        """Return no command, because this project does not sample a rack's switches."""
+        """Return no command, because ports of a rack's switches are read once a second only (`queue_readers`)."""
         return []
+
+    def queue_readers(self) -> Mapping[str, QueueReader | str]:
+        """Return the readers of the switches' queues, or the reason why there is none."""
+        return queue_readers(self.inventory, self.topology.switches, [link.name for link in self.topology.links])
 
     def port_at(self, ifindex: int) -> NoReturn:
         """Raise an error, because a rack has no sampled ports."""

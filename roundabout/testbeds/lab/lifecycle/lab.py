@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roundabout.runner.fidelity import Fidelity
-from roundabout.runner.hosts.host_group import Capability, DscpClasses, EchoTimes, Host, Port, Scaling
+from roundabout.runner.hosts.host_group import Capability, DscpClasses, EchoTimes, Host, Port, QueueReader, Scaling
 from roundabout.runner.machine.state import STATE
 from roundabout.runner.trial.sampler import COUNTERS_MS
 from roundabout.spec.topology import Topology
@@ -296,6 +296,10 @@ class Lab(Scaling):
     def switch_samplers(self) -> list[list[str]]:
         """Return a command for each switch, which runs on this machine and samples the switch's ports."""
         return [self.switch_sampler(switch, self.ms_on_host(COUNTERS_MS)) for switch in self.topology.switches]
+
+    def queue_readers(self) -> dict[str, QueueReader | str]:
+        """Return no reader, because `switch_samplers` sample all ports."""
+        return {}
 
     def switch_sampler(self, switch: str, period_ms: float) -> list[str]:
         """Return the command that samples a switch's ports every `period_ms`, without dilation."""
