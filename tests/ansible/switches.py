@@ -35,13 +35,18 @@ all:
 """
 SYSTEMS = ("junos", "sonic", "tofino")
 TIMED = ("cumulus", "eos")  # their undo is a timed commit of NVUE, or of a configuration session
-OF_ECN = dict.fromkeys(TIMED, "") | {"junos": ", queue_cells: 20000", "sonic": "", "tofino": ", pfc_skid_cells: 4000"}
-OF_SYSTEM = dict.fromkeys(TIMED, "") | {
+COMPARED = ("dell", "nxos")  # are never changed
+OF_ECN = dict.fromkeys((*TIMED, *COMPARED), "") | {
+    "junos": ", queue_cells: 20000",
+    "sonic": "",
+    "tofino": ", pfc_skid_cells: 4000",
+}
+OF_SYSTEM = dict.fromkeys((*TIMED, *COMPARED), "") | {
     "junos": "\n        pfc_watchdog: true",
     "sonic": "\n        cable_length_m: 5",
     "tofino": "",
 }
-TRIED = {
+TRIED = dict.fromkeys(COMPARED, "null") | {
     "cumulus": "{platform: MSN2700, release: 5.11.0}",
     "eos": "{platform: DCS-7060CX-32S, release: 4.30.0F-31408673.4300F}",
     "junos": "{platform: qfx5120-48y, release: 21.4R3-S5.4}",
@@ -49,7 +54,8 @@ TRIED = {
     "tofino": "{platform: tofino1, release: 9.13.4-404}",
 }
 PORTS = {
-    "cumulus": ("swp1", "swp2"), "eos": ("Ethernet1", "Ethernet2"), "junos": ("et-0/0/0", "et-0/0/1"),
+    "cumulus": ("swp1", "swp2"), "dell": ("Eth1/1", "Eth1/2"), "eos": ("Ethernet1", "Ethernet2"),
+    "nxos": ("Ethernet1/1", "Ethernet1/2"), "junos": ("et-0/0/0", "et-0/0/1"),
     "sonic": ("Ethernet0", "Ethernet4"), "tofino": ("1/0", "1/1"),
 }  # fmt: skip
 PLAN = "(as in the file plan)\n"
@@ -60,11 +66,11 @@ def facts(system: str, folder: Path, more: str = "") -> dict[str, Any]:
     return switch_variables(write_inventory(system, folder, more), "tor")
 
 
-def write_inventory(system: str, folder: Path, more: str = "") -> Inventory:
+def write_inventory(system: str, folder: Path, more: str = "", tried: str = "") -> Inventory:
     """Write an inventory whose switch has this system, and return it."""
     path = folder / "inventory"
     text = INVENTORY.replace("OF_ECN", OF_ECN[system]).replace("OF_SYSTEM", more or OF_SYSTEM[system])
-    text = text.replace("SYSTEM", system).replace("TRIED", TRIED[system])
+    text = text.replace("SYSTEM", system).replace("TRIED", tried or TRIED[system])
     for number, port in enumerate(PORTS[system]):
         text = text.replace(f"PORT{number}", port)
     path.write_text(text)

@@ -91,7 +91,7 @@ MISTAKES = [
     ("driver: inbox", "driver: inbox, ansible_password: x", "found the secret 'ansible_password', expected secrets"),
     ("ansible_host: sonic0.example.org\n", "addresses: []\n", "tor0: found no ansible_host, expected one, or"),
     ("ports: {s0:", "system: junos\n          ports: {s0:", "tor0.system: found 'junos', expected 'unmanaged'"),
-    ("system: sonic", "system: nxos", "vars.system: found 'nxos', expected one of cumulus, eos, junos, sonic"),
+    ("system: sonic", "system: onyx", "vars.system: found 'onyx', expected one of cumulus, dell, eos, junos, nxos,"),
     ("versions: today", "versions: !vault x", "found the tag !vault, expected a value without a tag"),
 ]  # fmt: skip
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples of switches' queues in a trial, once a second, for the table `port_queues`.
+"""Samples of switches' queues in a trial, once a second, for the table of ports' queues.
 
 A switch that cannot be read, or that lacks a counter, does not end a trial: trial.json and a notice name it.
 """

@@ -36,8 +36,11 @@ from roundabout.spec.reader.yaml_source import Block, Document, read_document, s
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Ecn as Thresholds
 
-SWITCH_SYSTEMS = (*sorted(path.stem for path in (ROOT / "ansible/roles/switches/vars").glob("*.yml")), "unmanaged")
+SWITCH_ROLE = ROOT / "ansible/roles/switches"
+SWITCH_SYSTEMS = (*sorted(path.stem for path in (SWITCH_ROLE / "vars").glob("*.yml")), "unmanaged")
 """Systems of switches. Each that the playbooks know has a file of variables."""
+CHANGED_SYSTEMS = frozenset(path.parent.name for path in SWITCH_ROLE.glob("templates/*/apply.j2"))
+"""Systems of switches that the playbooks can change. The others are only compared."""
 
 SECRET = re.compile(r"pass|secret|token|private_key", re.IGNORECASE)
 ECT0 = 2  # ECN bits of a ToS byte: ECN-capable transport
@@ -659,6 +662,8 @@ class Inventory(Strict):
             if self.system_of(name) == "unmanaged":
                 if switch.apply_on:
                     raise _located((*_switch(name), "apply_on"), "one", "none, as an unmanaged switch is never changed")
+            elif switch.apply_on and switches.system not in CHANGED_SYSTEMS:
+                raise _located((*_switch(name), "apply_on"), "one", f"none, as {switches.system} is compared only")
             elif switch.ansible_host is None:
                 raise _located((*_switch(name), "ansible_host"), "no ansible_host", "one, or system: unmanaged")
             elif switches.ecn is None:

@@ -56,5 +56,5 @@ class AnswerBuilder:
         return {}
 
     def build(self) -> QueueAnswer:
-        """Return the answer."""
+        """Return the answer with all queues and remarks."""
         return QueueAnswer(self._queues, frozenset(self._remarks))
