@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from roundabout.runner.hosts.playbooks import Playbook, ProvisionError, run_playbook
+from roundabout.runner.hosts.playbooks import Playbook, ProvisionError, Result, run_playbook
 from roundabout.testbeds.rack.inventory import Inventory, read_inventory
 from roundabout.testbeds.rack.variables import switch_variables
 
@@ -95,15 +95,19 @@ class Switches:
 
     def play(self, name: Playbook, **options: Any) -> dict[str, int]:
         """How often each switch was changed."""
+        return self.run(name, **options).changed
+
+    def run(self, name: Playbook, **options: Any) -> Result:
+        """Return the result of a playbook."""
         inventory = self.folder / "hosts.json"
         groups = {"rack": {"hosts": {}}, "switches": {"hosts": self.hosts}}
         inventory.write_text(json.dumps({"all": {"children": groups}}))
-        return run_playbook(name, [inventory], **options).changed
+        return run_playbook(name, [inventory], **options)
 
-    def complaints(self, name: Playbook) -> str:
+    def complaints(self, name: Playbook, **options: Any) -> str:
         """What a playbook fails with, in one line."""
         with pytest.raises(ProvisionError) as error:
-            self.play(name)
+            self.play(name, **options)
         return " ".join(str(error.value.hint).split())
 
     def wait(self, minutes: int) -> None:
