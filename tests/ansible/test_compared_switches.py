@@ -184,7 +184,7 @@ DELL_DRIFT = [
     ("minimum-threshold 80 ", "minimum-threshold 2048 ", "Eth1/1 queue 3 wred-policy ROCE: found green minimum-"),
     (" ecn green\n", "", "Eth1/2 queue 3 wred-policy ROCE: found green minimum-threshold 80 maximum-threshold 160.0"),
     (" queue 3 wred-policy ROCE\n", "", "Eth1/1 queue 3 wred-policy none: found none, expected green"),
-    (" scheduler-policy ROCE\n ", " scheduler-policy OTHER\n ", "Eth1/1 scheduler-policy OTHER: found no strict"),
+    ("-policy ROCE\n qos-map", "-policy OTHER\n qos-map", "Eth1/1 scheduler-policy OTHER: found no strict"),
     ("  type strict\n", "  type dwrr\n", "Eth1/1 scheduler-policy ROCE: found no strict queue 6, expected one"),
     (" priority-flow-control watchdog on detect-time 200\n", "", "Eth1/2: found no `priority-flow-control watchdog`"),
 ]  # fmt: skip
