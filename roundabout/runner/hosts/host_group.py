@@ -191,8 +191,8 @@ class HostGroup(Scaling, Protocol):
         ...
 
     @property
-    def settings_state(self) -> Path:
-        """Return the folder on every host for the journal of `settings.py`."""
+    def settings_state(self) -> Path | None:
+        """Return the folder on every host for the journal of `settings.py`, or None if it may not change settings."""
         ...
 
     def identity(self) -> dict[str, JSON]:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This machine's folder for state that survives a crash. Empty folders are removed."""
+"""This machine's folder for state that survives a crash: root's, or an ordinary user's own.
+
+Empty folders are removed.
+"""
 
 import os
 from contextlib import suppress
@@ -7,28 +10,34 @@ from pathlib import Path
 
 from roundabout.core.errors import RoundaboutError
 
-STATE = Path("/run/roundabout")
+ROOT_STATE = Path("/run/roundabout")
+"""The state of root's runs and of labs. Lab hosts have a folder of the same path."""
+
+
+STATE = ROOT_STATE if os.geteuid() == 0 else Path(f"/tmp/rb-{os.geteuid()}")  # noqa: S108 - `make_state` checks the owner
+"""The state of this user's runs. Ansible's sockets lie below, whose paths have 107 characters at most."""
 
 
 def make_state(state: Path) -> None:
     """Create the folder `state` if it is missing.
 
-    Other users may access files in it but not open the folder, because they could lock an open folder.
+    Other users may access files in it but not open the folder, because they could lock an open folder. Raises
+    PermissionError if the folder is another user's.
     """
     state.mkdir(parents=True, exist_ok=True)
     state.chmod(0o711)
 
 
 def make_private(folder: Path) -> None:
-    """Create a folder below the state's folder, accessible only to root, if it is missing."""
+    """Create a folder below the state's folder, accessible only to this user, if it is missing."""
     make_state(folder.parent)
     folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def open_private(path: Path) -> int:
-    """Open the file `path` and return its descriptor. Create a missing file and its folders, accessible only to root.
+    """Open the file `path` and return its descriptor. Raises RoundaboutError without permission.
 
-    Raises RoundaboutError without permission.
+    A missing file and its folders are created, accessible only to this user.
     """
     while True:
         try:

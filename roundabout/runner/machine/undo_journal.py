@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from roundabout.core.errors import RoundaboutError
-from roundabout.runner.machine.state import make_private, remove_empty
+from roundabout.runner.machine.state import ROOT_STATE, STATE, make_private, remove_empty
 from roundabout.store import files
 
-JOURNALS = Path("/var/lib/roundabout/runs")
+JOURNALS = Path("/var/lib/roundabout/runs") if STATE == ROOT_STATE else STATE / "runs"
 # Key of the entries in journals of earlier versions, which must still be replayed after an upgrade.
 FORMER_KEY = "owed"
 

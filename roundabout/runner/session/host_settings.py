@@ -17,8 +17,12 @@ Answer = dict[str, Any]
 def apply_settings(session: HostSession, host: Host, document: dict[str, Any]) -> tuple[Answer, dict[str, Answer]]:
     """Restore the host's original settings, then apply `document`, so that no setting of an earlier trial stays.
 
-    Return the answer of settings.py, and the counters of each transport. Raises LostHostError and RoundaboutError.
+    Where settings may not be changed, only compare them. Return the answer of settings.py, and the counters of each
+    transport. Raises LostHostError and RoundaboutError.
     """
+    if session.site.settings_state is None:
+        answer, counters = read_settings(session, host, document)
+        return {**answer, "applied": answer["found"], "changed": []}, counters
     owner = ["--owner", session.owner]
     restore = f"{_command(session, host, 'restore', *owner)} < /dev/null > /dev/null"
     return _call(session, host, document, [restore, _command(session, host, "apply", *owner)])
@@ -37,9 +41,13 @@ def describe_differences(differences: list[Answer]) -> str:
     return ", ".join(f"{each['setting']} is {each['found']}, expected {each['expected']}" for each in differences)
 
 
-def settings_command(host: Host, state: Path) -> list[str]:
-    """Return the command that starts settings.py on `host`, without site-packages for a faster start."""
-    return [PYTHON, "-IS", str(host.prefix / "bin" / "settings.py"), "--state", str(state)]
+def settings_command(host: Host, state: Path | None) -> list[str]:
+    """Return the command that starts settings.py on `host`, without site-packages for a faster start.
+
+    `state` is the folder of its journal; None only to read settings.
+    """
+    journal = [] if state is None else ["--state", str(state)]
+    return [PYTHON, "-IS", str(host.prefix / "bin" / "settings.py"), *journal]
 
 
 def _command(session: HostSession, host: Host, *words: str) -> str:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from roundabout.core.errors import RoundaboutError
 from roundabout.plan import PlannedTrial, iteration_s
 from roundabout.runner.hosts.clocks import CONTROLLER, Phase, RunClock, call_repeatedly
 from roundabout.runner.hosts.connections import LostHostError
@@ -142,6 +143,11 @@ def _apply(now: AttemptContext, documents: Documents) -> None:
     for host, (answer, counters) in answers.items():
         now.measured.settings[host] = {key: answer[key] for key in ("applied", "changed")}
         now.measured.counters_before[host] = counters
+    if now.session.site.settings_state is None and (wrong := _list_differences(answers)):
+        raise RoundaboutError(
+            f"settings differ from the experiment's, and changing them needs root: {'; '.join(wrong)}",
+            "an administrator sets them once (docs/how-to/rack.md, Without root), or the experiment names those found",
+        )
     _refuse_differences("settings could not be applied", answers)
     now.log("applied", now.clock.now_ns())
 
@@ -159,13 +165,16 @@ def _read_back(now: AttemptContext, documents: Documents) -> None:
 
 
 def _refuse_differences(what: str, answers: Mapping[str, tuple[host_settings.Answer, Any]]) -> None:
-    wrong = [
+    if wrong := _list_differences(answers):
+        raise TrialFailedError(f"{what}: {'; '.join(wrong)}")
+
+
+def _list_differences(answers: Mapping[str, tuple[host_settings.Answer, Any]]) -> list[str]:
+    return [
         f"{host}: {host_settings.describe_differences(answer['differs'])}"
         for host, (answer, _) in answers.items()
         if answer["differs"]
     ]
-    if wrong:
-        raise TrialFailedError(f"{what}: {'; '.join(wrong)}")
 
 
 def _start_samplers(now: AttemptContext, stack: ExitStack) -> None:

@@ -21,7 +21,8 @@ HOST_PROGRAMS = Path(__file__).parent / "programs"  # run on hosts
 PATIENCE_S = 30
 # Names of findings that other modules use.
 SSH, DEVICE, GID, WRITE, GLIBC = "ssh", "RDMA device", "GID", "ib_write_bw", "RDMA glibc"
-ADDRESS, PYTHON, ROUTE = "address", "python3", "route"
+ADDRESS, PYTHON, ROUTE, MEMLOCK = "address", "python3", "route", "RDMA memlock"
+ORDINARY_USER = "ordinary user"  # without root, by the inventory
 GPUDIRECT = "GPUDirect"  # prefix of several names
 # Names of findings that should be the same on all servers, each with the remedy.
 ALIKE = {
@@ -37,9 +38,10 @@ TRAINING_VERSIONS = ROOT / "ansible/vars/training_versions.yml"
 PYTHON_38 = "import sys; sys.exit(sys.version_info < (3, 8))"  # as in SCRIPT
 SCRIPT = (HOST_PROGRAMS / "examination.sh").read_text()  # `script_arguments` returns its arguments
 
-# Command that runs SCRIPT in root's shell, because only root reads debugfs; without sudo, in the user's shell.
+# Commands that run SCRIPT in the user's shell, and in root's if there is sudo, because only root reads debugfs.
+AS_USER = 'exec sh -s -- "$@"'
 AS_ROOT = 'exec sudo -n env SSH_CONNECTION="$SSH_CONNECTION" sh -s -- "$@"'  # sudo clears the environment
-SHELL = f'sudo -n true < /dev/null 2> /dev/null && {AS_ROOT}; exec sh -s -- "$@"'
+SHELL = f"sudo -n true < /dev/null 2> /dev/null && {AS_ROOT}; {AS_USER}"
 
 
 Scope = Literal["all", "capabilities"]
@@ -84,11 +86,12 @@ def mark_differences(findings: Mapping[str, list[Finding]]) -> dict[str, list[Fi
 def script_arguments(inventory: Inventory, own: HostNic, root: str = "", scope: Scope = "all") -> list[str]:
     """Return the arguments of SCRIPT for a server and one of its NICs. `root` replaces / in tests."""
     common = inventory.common
-    irqs = common.irq_cpus or ""
+    irqs, become = common.irq_cpus or "", "yes" if common.ansible_become else "no"
     others = [peer.address for peer in inventory.rail_peers(own)]
     requested = [common.driver, common.gpu, common.clock, common.governor, irqs, str(common.mtu_bytes)]
     needed = [glibc_needed(ROOT / str(replay.Trainer.rdma_program)), gpu_driver_needed(common.versions)]
-    return [root, own.nic.nic, *requested, own.address, *needed, "yes" if common.shared_nic else "no", scope, *others]
+    shared = "yes" if common.shared_nic else "no"
+    return [root, own.nic.nic, *requested, own.address, *needed, shared, become, scope, *others]
 
 
 @cache
@@ -133,7 +136,8 @@ def _examine_nics(inventory: Inventory, names: list[str], scope: Scope) -> Itera
 
 
 def _examine_nic(inventory: Inventory, own: HostNic, scope: Scope) -> list[Finding]:
-    words = ["sh", "-c", SHELL, "sh", *script_arguments(inventory, own, scope=scope)]
+    shell = SHELL if inventory.common.ansible_become else AS_USER
+    words = ["sh", "-c", shell, "sh", *script_arguments(inventory, own, scope=scope)]
     try:
         said = run_over_ssh(inventory, inventory.servers[own.host], words, SCRIPT, PATIENCE_S)
     except RoundaboutError as error:

@@ -250,6 +250,7 @@ class Servers(Strict):
     """The common variables of all servers."""
 
     ansible_user: User = "root"
+    ansible_become: bool = True  # false: programs run as `ansible_user`, and settings are only compared
     roundabout_prefix: AbsolutePath = "/opt/roundabout"
     roundabout_state: AbsolutePath = "/var/lib/roundabout"
     versions: Literal["today", "cassini-2024", "cross-traffic-2021"] = "today"
@@ -277,7 +278,13 @@ class Servers(Strict):
     def _as_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Drop defaults, so that trial keys hashed before the fields existed stay valid."""
         unsaid = {"data_routes": [], "link_timeout_s": 15, "set_speed": False, "pfc_only": False, "shared_nic": False}
-        return drop_defaults(unsaid, handler(self))
+        return drop_defaults({**unsaid, "ansible_become": True}, handler(self))
+
+    @model_validator(mode="after")
+    def _user_is_ordinary(self) -> Self:
+        if self.ansible_user == "root" and not self.ansible_become:
+            raise _located(("ansible_user",), "root with ansible_become: false", "an ordinary user")
+        return self
 
 
 class Machine(Strict):

@@ -33,6 +33,7 @@ from roundabout.testbeds.rack.examination import (
     ADVICE,
     GLIBC,
     GPUDIRECT,
+    ORDINARY_USER,
     WRITE,
     Finding,
     examine_hosts,
@@ -40,6 +41,7 @@ from roundabout.testbeds.rack.examination import (
 )
 from roundabout.testbeds.rack.exporter_targets import server_target
 from roundabout.testbeds.rack.inventory import Inventory, LosslessClasses, check_topology, read_inventory
+from roundabout.testbeds.rack.ordinary_user import is_needed, refuse_root, refuse_without_root
 from roundabout.testbeds.rack.port_check import check_ports
 from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of, verify_host_keys
 from roundabout.testbeds.rack.rack_lease import Lease
@@ -50,7 +52,7 @@ from roundabout.testbeds.rack.variables import deployment, playbook_variables, t
 REBOOT_S, RETRY_S = 600, 5
 # Optional requirements: of eBPF transports, of `verify --traffic`, of jobs by RDMA and their captures, of GPUDirect,
 # which no trainer uses yet, and of performance.
-EXTRA = ("BTF", WRITE, GLIBC, "RDMA capture", GPUDIRECT, *ADVICE)
+EXTRA = ("BTF", WRITE, GLIBC, "RDMA capture", GPUDIRECT, *ADVICE, ORDINARY_USER)
 
 
 class RootConnection:
@@ -96,6 +98,8 @@ class RackProvider(SshTestbedProvider):
         refuse_trees(trial)
         check_source_ports(trial)
         check_capture_budget(trial)
+        if not self._has_root:
+            refuse_without_root(trial)
         check_topology(self._inventory, trial.topology, str(self._path))
         for host in trial.topology.hosts:
             trial_document(trial, host, self._inventory, rdma=False)
@@ -127,7 +131,7 @@ class RackProvider(SshTestbedProvider):
     def _open_lease(self, owner: str, names: Sequence[str]) -> Lease:
         host = self._inventory.lease_host
         connection = self._as_root(SshConnection(host, connect_machine(self._inventory, host, host)))
-        return Lease(connection, owner, names)
+        return Lease(connection, owner, names, None if self._has_root else rack_lease.USERS_LEASES)
 
     def provision(self, site: HostGroup) -> None:
         """Update the programs of trials on the hosts of `site`."""
@@ -144,8 +148,9 @@ class RackProvider(SshTestbedProvider):
     def inventories(self, _name: str, /) -> Iterator[tuple[Path, ...]]:
         """Yield the paths of the inventory and of a file with the Ansible roles' variables.
 
-        Ansible finds the vault beside the inventory.
+        Ansible finds the vault beside the inventory. Raises UsageError without root on servers.
         """
+        refuse_root(self._inventory, "`provision`, `verify` and `rollback`")
         with temporary_inventory(playbook_variables(self._inventory)) as variables:
             yield self._path, variables
 
@@ -165,13 +170,20 @@ class RackProvider(SshTestbedProvider):
                 each.name: [*findings[each.name], *reached.get(each.name, ())] for each in self._inventory.nics_of(host)
             }
             for owner, (name, good, found, mend) in _by_owner(host, of_nics):
-                yield Check(f"{owner} {name}", good, found, mend, needed=not name.startswith(EXTRA))
+                needed = not name.startswith(EXTRA) and (self._has_root or is_needed(name))
+                yield Check(f"{owner} {name}", good, found, mend, needed=needed)
 
     def load_transport(self, transport: Transport, owner: str) -> None:
-        """Load a transport's program on every host. Users of a program are counted. Linux's own need no loading."""
+        """Load a transport's program on every host. Users of a program are counted. Linux's own need no loading.
+
+        Raises RackError if an ordinary user would have to load one, because not all hosts have RDMA.
+        """
         assert self._rack
         folder = object_folder(transport)
         if folder is None:
+            return
+        if not self._has_root:
+            self._rack.require_rdma(transport)
             return
         for host in self._rack.hosts.values():
             there = host.prefix / "bpf"
@@ -237,6 +249,7 @@ class RackProvider(SshTestbedProvider):
         holder writes undo journals. Raises BusyError, LostHostError, and NoRdmaError if a server lacks a requirement.
         """
         inventory = self._inventory
+        refuse_root(inventory, "`verify --traffic`")
         with (
             machine_lease.hold("machine", "verify --traffic", STATE),
             self.read_only_session(owner, inventory.servers, inventory.ends, inventory.switches) as hosts,
@@ -281,7 +294,7 @@ class RackProvider(SshTestbedProvider):
         if kind == "testbed" and self._lease:
             self._lease.end()
             self._lease = None
-        elif kind in ("transport", "settings"):
+        elif kind in ("transport", "settings") and self._has_root:
             known = [name for name in entry["hosts"] if name in self._inventory.servers]
             try:
                 with self._hold_lease(entry["owner"], known):
@@ -321,8 +334,14 @@ class RackProvider(SshTestbedProvider):
             state = Path(self._inventory.common.roundabout_state)
             self._on(host, [*settings_command(host, state), "restore", "--owner", entry["owner"]])
 
+    @property
+    def _has_root(self) -> bool:
+        """Return True if programs run as root on servers, not as an ordinary user."""
+        return self._inventory.common.ansible_become
+
     def _as_root(self, connection: Connection) -> Connection:
-        return connection if self._inventory.common.ansible_user == "root" else RootConnection(connection)
+        is_direct = self._inventory.common.ansible_user == "root" or not self._has_root
+        return connection if is_direct else RootConnection(connection)
 
     def _transport(self, host: Host, words: Sequence[str]) -> None:
         self._on(host, [str(host.prefix / "bin" / "transport"), *words])

@@ -24,8 +24,9 @@ from roundabout.runner.hosts.host_group import (
 )
 from roundabout.runner.hosts.openssh import connect_host
 from roundabout.spec.topology import Topology
+from roundabout.spec.transports import Transport
 from roundabout.spec.trial_spec import TrialSpec
-from roundabout.testbeds.rack.examination import DEVICE, GID, GLIBC, Finding, query_capabilities, rdma_device
+from roundabout.testbeds.rack.examination import DEVICE, GID, GLIBC, MEMLOCK, Finding, query_capabilities, rdma_device
 from roundabout.testbeds.rack.inventory import Emulated, HostNic, Inventory
 from roundabout.testbeds.rack.switch_counters.readers import queue_readers
 from roundabout.testbeds.rack.variables import trial_document
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from fabric import Connection
 
 RDMA = (DEVICE, GID, GLIBC, "DCQCN")
+ORDINARY_RDMA = (DEVICE, GID, GLIBC, MEMLOCK)  # an ordinary user may not read DCQCN of the driver `inbox`
 PRIORITIES = ("mlnx_qos", "dcb")
 
 
@@ -79,7 +81,8 @@ class Rack(Scaling):
                 raise RackError(f"host {nic.host} does not answer: {first.found}", first.mend)
         verify_host_keys(inventory, topology.hosts)
         devices = {nic.name: device for nic in nics if (device := rdma_device(findings[nic.name]))}
-        return cls(inventory, topology, name, common_capabilities(findings), devices)
+        needs = RDMA if inventory.common.ansible_become else ORDINARY_RDMA
+        return cls(inventory, topology, name, common_capabilities(findings, needs), devices)
 
     @property
     def scale(self) -> float:
@@ -100,9 +103,10 @@ class Rack(Scaling):
         return replace(measured, about=f"Jobs' bytes went {ridden}. {TCP_CLASS} {measured.about}")
 
     @property
-    def settings_state(self) -> Path:
-        """Return the folder on hosts for the journal of `settings.py`."""
-        return Path(self.inventory.common.roundabout_state)
+    def settings_state(self) -> Path | None:
+        """Return the folder on hosts for the journal of `settings.py`, or None without root."""
+        common = self.inventory.common
+        return Path(common.roundabout_state) if common.ansible_become else None
 
     @property
     def dscps(self) -> DscpClasses:
@@ -174,6 +178,15 @@ class Rack(Scaling):
                     "experiment's transport",
                     "change it and provision, or give the experiment's transport the `ecn` of the inventory",
                 )
+
+    def require_rdma(self, transport: Transport) -> None:
+        """Raise RackError if hosts lack RDMA, so that `transport` would be an eBPF program, which only root loads."""
+        if "rdma" not in self.found:
+            raise RackError(
+                f"ansible_become: found false, and transport {transport.name} without RDMA on all hosts; over TCP "
+                "it is an eBPF program, which only root loads",
+                "`roundabout doctor INVENTORY` says what RDMA lacks; or --set transport.name=cubic",
+            )
 
     def echo_times(self) -> EchoTimes:
         """Return zero: switches do not report the times of marks."""
@@ -253,11 +266,11 @@ def verify_host_keys(inventory: Inventory, hosts: Collection[str]) -> None:
         list(pool.map(lambda host: connect_machine(inventory, host, inventory.servers[host].ansible_host), hosts))
 
 
-def common_capabilities(findings: Mapping[str, list[Finding]]) -> frozenset[Capability]:
-    """Return the capabilities that all hosts have by their findings."""
+def common_capabilities(findings: Mapping[str, list[Finding]], rdma: Collection[str] = RDMA) -> frozenset[Capability]:
+    """Return the capabilities that all hosts have by their findings. `rdma` names those that RDMA requires."""
     good = [{each.name for each in found if each.good} for found in findings.values()]
     capabilities: set[Capability] = {"own clock"}
-    if all(names >= set(RDMA) for names in good):
+    if all(names >= set(rdma) for names in good):
         capabilities.add("rdma")
         if all(names & set(PRIORITIES) for names in good):
             capabilities |= {"pfc", "priorities"}

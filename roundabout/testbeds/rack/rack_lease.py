@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leases on a rack's hosts, switches and links, which several users share.
 
-Leases are locks on files of one machine, which every user's inventory names. Only root can open the files. A program on
-that machine, the holder, keeps the locks while it receives messages from the owner. The locks end with the owner's
-connection or after a time without messages. The holder answers each message, so that the owner has the lease's state.
+Leases are locks on files of one machine, which every user's inventory names. Only root can open the files. Those of an
+ordinary user are in the user's home, and exclude only this user's other runs. A program on that machine, the holder,
+keeps the locks while it receives messages from the owner. The locks end with the owner's connection or after a time
+without messages. The holder answers each message, so that the owner has the lease's state.
 
 The owner may be stopped or disconnected while its programs on hosts continue. Therefore each host has a guard. After
 each answer of the holder, the owner sends the guards the least remaining time of the lease. When this time has passed,
@@ -25,6 +26,7 @@ from roundabout.testbeds.rack.inventory import Inventory
 from roundabout.testbeds.rack.rack import RackError
 
 LEASES = "/run/roundabout/rack-leases"
+USERS_LEASES = ".local/state/roundabout/rack-leases"  # in an ordinary user's home, where programs start by SSH
 HELD = "held"  # first word of the holder's answer, followed by the time in the owner's last message
 HEARTBEAT_S = 5
 SILENCE_S = 60
@@ -57,12 +59,15 @@ class Lease:
     message, because the holder may have received it at once.
     """
 
-    def __init__(self, connection: Connection, owner: str, names: Sequence[str]) -> None:
-        """Take the lease. Raises BusyError naming the holder, at once; RackError if no lease can be taken."""
+    def __init__(self, connection: Connection, owner: str, names: Sequence[str], folder: str | None = None) -> None:
+        """Take the lease, by files in `folder`, or in LEASES without one.
+
+        Raises BusyError naming the holder, at once; RackError if no lease can be taken.
+        """
         self._connection, self._ended = connection, threading.Event()
         self._guards: list[Program] = []
         self._confirmed_s = _now_s()
-        argv = [PYTHON, "-IS", "-c", HOLDER, LEASES, owner, str(SILENCE_S), *names]
+        argv = [PYTHON, "-IS", "-c", HOLDER, folder or LEASES, owner, str(SILENCE_S), *names]
         self._answered = threading.Event()
         self.holder = Program("lease", connection, argv, self._take_answer)
         self._beating = threading.Thread(target=self._send_heartbeats, name="lease", daemon=True)

@@ -30,6 +30,8 @@ FIXED_IN_NICS = ("hyper_by_stage", "alpha_by_timer", "cnp_scope", "retransmissio
 
 HIGHEST_ALPHA = 1023 / 1024
 
+DEFAULT_CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
+
 UNDO_AFTER_S = 240
 """Seconds in which a change of a server must be confirmed, without the waits for its link; a guess, for slow logins."""
 
@@ -51,7 +53,7 @@ def server_variables(inventory: Inventory, server: Server) -> dict[str, Any]:
     return {
         "ansible_host": server.ansible_host,
         "ansible_user": common.ansible_user,
-        "ansible_become": common.ansible_user != "root",
+        "ansible_become": common.ansible_become and common.ansible_user != "root",
         "roundabout_prefix": common.roundabout_prefix,
         "roundabout_state": common.roundabout_state,
         "versions": common.versions,
@@ -170,15 +172,27 @@ def _nv(inventory: Inventory, nic: ServerNic) -> dict[str, Any]:
 def trial_document(trial: TrialSpec, host: str, inventory: Inventory, *, rdma: bool) -> dict[str, Any]:
     """Return the document of a trial's settings on the server `host`.
 
-    It is empty for a server without a part in the trial, which keeps its settings between trials.
+    It is empty for a server without a part in the trial, which keeps its settings between trials. An ordinary user's
+    has what must be found: the host's default congestion control, or by RDMA the NIC's parameters.
     """
     transport = trial.transport_of(host)
     if transport is None:
         return {}
-    # Sockets get it by the data network's routes, so that SSH and NFS keep their own.
     everywhere = inventory.all.vars
+    requested = {name: _whole(value) for name, value in transport.requested.items()}
+    by_nic: dict[str, Any] = {}
+    if rdma and transport.name in NIC_TRANSPORTS:
+        nics = inventory.nics_on(trial.topology, host)
+        by_nic[transport.name] = {each.nic.nic: _for_nic(requested) for each in nics}  # the NICs' own
+    if by_nic and not inventory.common.ansible_become:
+        return by_nic
     sysctl: dict[str, int | str] = {**trial.tcp.sysctls}
-    route: dict[str, int | str] = {"congctl": transport.kernel_name, **trial.tcp.route}
+    if inventory.common.ansible_become:
+        # Sockets get it by the data network's routes, so that SSH and NFS keep their own.
+        route: dict[str, int | str] = {"congctl": transport.kernel_name, **trial.tcp.route}
+    else:
+        route = {"congctl": "none", **trial.tcp.route}
+        sysctl[DEFAULT_CONGESTION_CONTROL] = transport.kernel_name
     if trial.topology.hashes_flows:
         sysctl["net.ipv4.tcp_tw_reuse"] = 1  # flows of the next trial have the same source ports
     if everywhere.emulated and transport.stands_for == "TCP":
@@ -186,15 +200,11 @@ def trial_document(trial: TrialSpec, host: str, inventory: Inventory, *, rdma: b
     if everywhere.dilation != 1:
         route["rto_min_ms"] = round(RTO_MIN_MS * everywhere.dilation)
     document: dict[str, Any] = {"route": dict.fromkeys(data_routes(trial.topology, host, inventory), route)}
-    requested = {name: _whole(value) for name, value in transport.requested.items()}
     if sysctl:
         document["sysctl"] = sysctl
     if transport.declaration:
         document["transport"] = {transport.name: _host_values(transport)}
-    if rdma and transport.name in NIC_TRANSPORTS:
-        nics = inventory.nics_on(trial.topology, host)
-        document[transport.name] = {each.nic.nic: _for_nic(requested) for each in nics}  # the NICs' own
-    return document
+    return {**document, **by_nic}
 
 
 def data_routes(topology: Topology, host: str, inventory: Inventory) -> list[str]:

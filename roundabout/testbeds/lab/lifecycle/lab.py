@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from roundabout.runner.fidelity import Fidelity
 from roundabout.runner.hosts.host_group import Capability, DscpClasses, EchoTimes, Host, Port, QueueReader, Scaling
-from roundabout.runner.machine.state import STATE
+from roundabout.runner.machine.state import ROOT_STATE
 from roundabout.runner.trial.sampler import COUNTERS_MS
 from roundabout.spec.topology import Topology
 from roundabout.spec.trial_spec import TrialSpec
@@ -345,7 +345,7 @@ def _refuse_unknown_hosts(shifts: Mapping[str, int], topology: Topology) -> None
 def _begin(lab: paths.LabPaths) -> Iterator[int]:
     """Make the lab's folders, and hold the lab's lock; if the context fails, the lab is removed again."""
     with ExitStack() as held:
-        with lock_folder(STATE, wait_s=STATE_LOCK_TIMEOUT_S, create=True):
+        with lock_folder(ROOT_STATE, wait_s=STATE_LOCK_TIMEOUT_S, create=True):
             paths.LABS.mkdir(mode=0o700, exist_ok=True)
             try:
                 lab.root.mkdir(mode=0o700)
@@ -371,7 +371,7 @@ def _build(lab: paths.LabPaths, plan: record.LabRecord, lock: int, *, verify: bo
     record.write(lab, plan)
     topology = plan.topology
     layout = lay_out(topology)
-    with lock_folder(STATE, wait_s=STATE_LOCK_TIMEOUT_S):
+    with lock_folder(ROOT_STATE, wait_s=STATE_LOCK_TIMEOUT_S):
         bpffs.mount()
         lab.pins.mkdir(mode=0o700, parents=True)
     lab.pid_file("any").parent.mkdir(mode=0o700)
@@ -399,11 +399,11 @@ def remove_all_parts(lab: paths.LabPaths) -> None:
     """
     nodes.stop_all(sorted(lab.pid_file("any").parent.glob("*.pid")))
     marking.release(lab)
-    with lock_folder(STATE, wait_s=STATE_LOCK_TIMEOUT_S):
+    with lock_folder(ROOT_STATE, wait_s=STATE_LOCK_TIMEOUT_S):
         if lab.pins.is_dir():
             shutil.rmtree(lab.pins)
         bpffs.unmount_if_unused()
         shutil.rmtree(lab.root)
-        for folder in (paths.LABS, STATE):
+        for folder in (paths.LABS, ROOT_STATE):
             with suppress(OSError):  # not empty: others are using it
                 folder.rmdir()

@@ -6,7 +6,7 @@ The list is machine-wide. Therefore users of an entry are counted, like users of
 
 from pathlib import Path
 
-from roundabout.runner.machine.state import STATE
+from roundabout.runner.machine.state import ROOT_STATE
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.lifecycle.locks import lock_folder
 
@@ -23,8 +23,8 @@ def allow(name: str, owner: str) -> None:
         raise LabError(
             f"this kernel has no congestion control {name!r}", f"it has {', '.join(known)}; modprobe tcp_{name}"
         )
-    with lock_folder(STATE, wait_s=LOCK_TIMEOUT_S, create=True):
-        users = STATE / USERS / name
+    with lock_folder(ROOT_STATE, wait_s=LOCK_TIMEOUT_S, create=True):
+        users = ROOT_STATE / USERS / name
         users.mkdir(parents=True, exist_ok=True)
         (users / owner).touch()
         allowed = _words("tcp_allowed_congestion_control")
@@ -35,10 +35,10 @@ def allow(name: str, owner: str) -> None:
 
 def disallow(name: str, owner: str) -> None:
     """End the use of `name` by `owner`. After the last user, restore the list's original state."""
-    users = STATE / USERS / name
+    users = ROOT_STATE / USERS / name
     if not users.is_dir():
         return
-    with lock_folder(STATE, wait_s=LOCK_TIMEOUT_S):
+    with lock_folder(ROOT_STATE, wait_s=LOCK_TIMEOUT_S):
         (users / owner).unlink(missing_ok=True)
         if {path.name for path in users.iterdir()} - {ADDED}:
             return

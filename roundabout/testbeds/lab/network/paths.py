@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from roundabout.core import paths
-from roundabout.runner.machine.state import STATE
+from roundabout.runner.machine.state import ROOT_STATE
 from roundabout.testbeds.lab.errors import LabError
 
 BUILD = paths.ROOT / "build"
-LABS = STATE / "labs"
-BPF = STATE / "bpf"
-SHARE_INSIDE = STATE / "ssh"  # path of the lab's share folder inside a host
-SETTINGS_INSIDE = STATE / "settings"  # folder of the settings journal inside a host
-HOST_PREFIX = STATE / "host"  # folder for programs inside a host
+LABS = ROOT_STATE / "labs"
+BPF = ROOT_STATE / "bpf"
+SHARE_INSIDE = ROOT_STATE / "ssh"  # path of the lab's share folder inside a host
+SETTINGS_INSIDE = ROOT_STATE / "settings"  # folder of the settings journal inside a host
+HOST_PREFIX = ROOT_STATE / "host"  # folder for programs inside a host
 
 
 @dataclass(frozen=True)

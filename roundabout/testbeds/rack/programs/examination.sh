@@ -5,8 +5,8 @@
 # roundabout/testbeds/rack/examination.py gives it its arguments, and reads its lines.
 root=$1 nic=$2 driver=$3 gpu=$4 clock=$5 governor=$6 irqs=$7 mtu=$8 address=$9
 shift 9
-glibc=$1 gpu_driver=$2 shared_nic=$3 scope=$4
-shift 4 # what is left are the others' addresses
+glibc=$1 gpu_driver=$2 shared_nic=$3 become=$4 scope=$5
+shift 5 # what is left are the others' addresses
 provision="sudo roundabout provision INVENTORY, which installs it"
 PATH=$PATH:$root/usr/sbin:$root/sbin
 say() { printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4"; }
@@ -36,7 +36,10 @@ case "$ID $VERSION_ID" in
     say system yes "$ID $VERSION_ID" "" ;;
   *) say system no "${ID:-no /etc/os-release} $VERSION_ID" "$system" ;;
 esac
-if [ -r "$root/etc/shadow" ] || sudo -n true < /dev/null 2> /dev/null; then say root yes "may be root" ""
+if [ "$become" = no ]; then say "ordinary user" no "$(id -un), by ansible_become: false: runs compare settings, and \
+have no captures, no transports in eBPF and no probes of routes" "a user with sudo, and ansible_become: true; for \
+settings once, by \`provision\`"
+elif [ -r "$root/etc/shadow" ] || sudo -n true < /dev/null 2> /dev/null; then say root yes "may be root" ""
 else say root no "neither root nor sudo without a password" "ansible_user: root, or NOPASSWD in sudoers"; fi
 if python3 -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2> /dev/null; then say python3 yes "3.8 or later" ""
 else say python3 no "no Python 3.8 or later" "$manager install python3"; fi
@@ -115,6 +118,13 @@ so, the address came before the RDMA driver: take it from $nic and add it again"
   has=$(getconf GNU_LIBC_VERSION 2> /dev/null) has=${has#glibc }
   if at_least "${has:-0.0}" "$glibc"; then say "RDMA glibc" yes "$has" ""
   else say "RDMA glibc" no "${has:-none}" "$glibc or later, for jobs by RDMA as built here; they ride over TCP"; fi
+  if [ "$become" = no ]; then
+    # shellcheck disable=SC3045 # dash and bash have it
+    limit=$(ulimit -l 2> /dev/null)
+    if [ "$limit" = unlimited ]; then say "RDMA memlock" yes "unlimited" ""
+    else say "RDMA memlock" no "${limit:-unknown} KiB" "memlock unlimited in /etc/security/limits.d, and in Slurm \
+PropagateResourceLimitsExcept=MEMLOCK: RDMA pins memory"; fi
+  fi
 fi
 file "RoCE mode" /sys/kernel/config/rdma_cm "modprobe rdma_cm, with configfs mounted; provision does it"
 bdf=$(cd -P "$root/sys/class/net/$nic/device" 2> /dev/null && pwd -P) || bdf=$nic
