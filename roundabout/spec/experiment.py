@@ -184,7 +184,11 @@ class Experiment(ExperimentHeader):
     def probes(self) -> frozenset[tuple[str, tuple[str, ...]]]:
         """Return pairs of a host and a command that fails on the host if a requirement of its trainers is missing."""
         jobs = [job for cell in self.cells for job in cell.spec.jobs.values()]
-        needed = ((job, probe) for job in jobs for probe in (job.trainer.probe, job.trainer.scheduled and SLURM_PROBE))
+        needed = (
+            (job, probe)
+            for job in jobs
+            for probe in (job.trainer.probe, job.trainer.image_probe, job.trainer.scheduled and SLURM_PROBE)
+        )
         return frozenset((host, probe) for job, probe in needed if probe for host in job.workers)
 
     @property

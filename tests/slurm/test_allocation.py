@@ -70,6 +70,13 @@ def test_an_allocation_of_no_hosts_does_not_call_slurm(home: Path) -> None:
     assert not (home / "asked").exists()
 
 
+def test_an_allocation_that_the_run_has_already_is_used_and_kept(home: Path) -> None:
+    with Allocation({"s0": LocalConnection("s0")}, "roundabout-mine", "9") as held:
+        assert held.step("s0")[:3] == ("srun", "--jobid=9", "--nodelist=node7")
+    assert not (home / "asked").exists()
+    assert not (home / "cancelled").exists()
+
+
 def test_busy_nodes_are_one_message(home: Path) -> None:
     (home / "busy").touch()
     with pytest.raises(AllocationError) as error, allocation():

@@ -29,8 +29,9 @@ LAUNCHES: tuple[str, ...] = get_args(Launch)
 def line(workers: int = 2, **told: Any) -> str:
     each = [{"name": f"s{rank}", "address": f"10.0.0.{rank + 1}", "port": 29500} for rank in range(workers)]
     trainer: Training = TypeAdapter(FRAMEWORKS[told["name"]]).validate_python(told)
-    argv = trainer.argv(Task({"name": "j1", "workers": each}, 1, PurePosixPath("/opt/roundabout")))
-    return shlex.join([*(srun_prefix("7", "s1") if trainer.scheduled else ()), *argv])
+    task = Task({"name": "j1", "workers": each}, 1, PurePosixPath("/opt/roundabout"))
+    step = srun_prefix("7", "s1") if trainer.scheduled else ()
+    return shlex.join([*step, *trainer.container(task), *trainer.argv(task)])
 
 
 def models_of(framework: str) -> list[str]:
@@ -43,6 +44,8 @@ def cases(framework: str) -> Iterator[dict[str, Any]]:
     yield from ({"backend": backend} for backend in ("gloo", "nccl"))
     yield {"paced": False, "batch": 32, "python": "/opt/torch/bin/python"}
     yield {"record": "kineto"}
+    yield {"image": "site/pytorch:2.7", "backend": "nccl"}
+    yield {"image": "/images/pytorch.sqsh", "launch": "slurm"}
     known = models_of(framework)
     yield from ({"model": name} for name in known)
     if framework == "deepspeed":
@@ -101,6 +104,9 @@ def test_all_models_of_the_table_are_in_them():
         ({"name": "horovod", "model": "XLM", "batch": 3}, "4 to 32, as Table 4.2 has for XLM"),
         ({"name": "deepspeed", "batch": 18}, "a divisor of the batch, 18"),
         ({"name": "ddp", "backend": "mpi"}, "'gloo' or 'nccl'"),
+        ({"name": "ddp", "image": "/images/pytorch.sqsh"}, "the name of an image of Docker"),
+        ({"name": "ddp", "image": "pytorch", "launch": "slurm"}, "an absolute path, because pyxis would convert"),
+        ({"name": "ddp", "image": "--privileged"}, "pattern"),
     ],
 )
 def test_an_invalid_command_line_of_a_trainer_is_refused(told, expected):

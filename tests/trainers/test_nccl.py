@@ -134,6 +134,14 @@ def test_a_worker_with_the_requested_nccl_settings_has_no_differences(version):
     assert nccl.find_differences(SOCKETS, ["10.10.0.1"], nccl.parse_log(over_sockets(version, "ens1f0np0"))) == []
 
 
+def test_a_log_of_several_hosts_has_the_gids_of_all():
+    logs = [by_rdma("2.30.7", "mlx5_0:1", "ens1f0np0", f"10.10.0.{host}", 3) for host in (1, 2)]
+    found = nccl.parse_log("\n".join(logs))
+    assert nccl.find_differences(RDMA, ["10.10.0.2", "10.10.0.1"], found) == []
+    expected = ["gid addresses: found 10.10.0.1, 10.10.0.2, expected 10.10.0.1"]
+    assert nccl.find_differences(RDMA, ["10.10.0.1"], found) == expected
+
+
 @pytest.mark.parametrize(
     ("log", "said"),
     [

@@ -40,10 +40,13 @@ class AllocationError(RoundaboutError):
 
 
 class Allocation:
-    """An allocation of the nodes of the given hosts for the duration of a `with` block. There may be no hosts."""
+    """An allocation of the nodes of the given hosts for the duration of a `with` block. There may be no hosts.
 
-    def __init__(self, connections: Mapping[str, Connection], name: str) -> None:
-        self._connections, self._name = connections, name
+    `given` is the id of a Slurm job that has the nodes already: the one in which this process runs.
+    """
+
+    def __init__(self, connections: Mapping[str, Connection], name: str, given: str | None = None) -> None:
+        self._connections, self._name, self._given = connections, name, given
         self._nodes: dict[str, str] = {}
         self._holder: Program | None = None
 
@@ -56,7 +59,8 @@ class Allocation:
             each = self._connections.items()
             self._nodes = {host: check_call(there, ["hostname", "-s"]).strip() for host, there in each}
             try:
-                self._allocate()
+                if self._given is None:
+                    self._allocate()
             except BaseException:
                 self.__exit__()
                 raise
@@ -71,7 +75,8 @@ class Allocation:
     @property
     def number(self) -> str | None:
         """Return the id of the Slurm job, or None without an allocation."""
-        return self._holder.lines[0] if self._holder and self._holder.lines else None
+        given = self._given if self._connections else None
+        return self._holder.lines[0] if self._holder and self._holder.lines else given
 
     @property
     def loss_reason(self) -> str | None:

@@ -5,6 +5,7 @@ The steps: apply settings, start collectors, cross traffic and trainers, watch t
 """
 
 import math
+import os
 import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -79,7 +80,7 @@ def execute_attempt(
     If the attempt ends early, the measurement has the data until then, and the cause is one of its invalid reasons.
     """
     shared = {host: session.connections[host] for host in slurm_hosts(trial)}
-    allocation = Allocation(shared, f"roundabout-{session.owner}")
+    allocation = Allocation(shared, f"roundabout-{session.owner}", os.environ.get("SLURM_JOB_ID"))
     attempting = AttemptContext(session, trial, clock, observer, attempt, Measurement(), allocation)
     try:
         with allocation:
@@ -232,7 +233,7 @@ def _check_nccl(now: AttemptContext, programs: Programs) -> None:
         if worker.environment:
             found = nccl.parse_log(program.stderr)
             now.measured.nccl[str(worker)] = {"asked": dict(worker.environment), "used": asdict(found)}
-            addresses = [nic.address for nic in now.session.site.hosts[worker.host].nics]
+            addresses = [nic.address for host in worker.nccl_hosts for nic in now.session.site.hosts[host].nics]
             if program.status == 0:  # what else ended it is the reason
                 wrong = nccl.find_differences(worker.environment, addresses, found)
                 now.measured.invalid_reasons += [f"{worker}: NCCL's {each}" for each in wrong]
@@ -243,7 +244,7 @@ def _start_worker(now: AttemptContext, worker: Worker, arrived: Arrived, secret:
     reported = secret if worker.listens else None
     step = now.allocation.step(worker.host) if worker.scheduled else ()
     told_nccl = nccl.command_prefix(worker.environment) if worker.environment else ()
-    connection, argv = now.session.connections[worker.host], (*step, *told_nccl, *worker.argv)
+    connection, argv = now.session.connections[worker.host], (*step, *worker.container, *told_nccl, *worker.argv)
     return Program(name, connection, argv, lambda _, line: arrived.put((worker, line)), reported)
 
 

@@ -36,6 +36,8 @@ class Worker:
     listens: bool = False
     scheduled: bool = False
     environment: Mapping[str, str] = field(default_factory=dict, hash=False)  # variables for NCCL, if used
+    container: tuple[str, ...] = ()  # words that put the command into an image
+    nccl_hosts: tuple[str, ...] = ()  # hosts whose NCCL logs to the worker's standard error
 
     def __str__(self) -> str:
         return f"job {self.job}, worker {self.rank} on {self.host}"
@@ -50,8 +52,11 @@ def trial_workers(trial: PlannedTrial, site: HostGroup) -> list[Worker]:
         reported = job_description(trial, name, site)
         for rank, host in enumerate(job.workers):
             task = Task(reported, rank, site.hosts[host].prefix, datapath(job, site) == RDMA)
-            argv, trainer, told_nccl = job.trainer.argv(task), job.trainer, _nccl(job, host, site)
-            found.append(Worker(name, rank, host, argv, trainer.listens, trainer.scheduled, told_nccl))
+            argv, trainer = job.trainer.argv(task), job.trainer
+            logged = tuple(dict.fromkeys(job.workers[each] for each in trainer.nccl_ranks(len(job.workers), rank)))
+            told_nccl = _nccl(job, host, site) if logged else {}
+            words = trainer.container(task)
+            found.append(Worker(name, rank, host, argv, trainer.listens, trainer.scheduled, told_nccl, words, logged))
     return found
 
 
@@ -68,9 +73,7 @@ def datapath(job: ResolvedJob, site: HostGroup) -> str:
 
 
 def _nccl(job: ResolvedJob, host: str, site: HostGroup) -> dict[str, str]:
-    """Return the environment of NCCL, if the job uses it. Raises RoundaboutError if the host's device is not known."""
-    if not job.trainer.nccl:
-        return {}
+    """Return the environment of NCCL. Raises RoundaboutError if the host's device is not known."""
     by_rdma = datapath(job, site) == RDMA
     if by_rdma and site.hosts[host].nccl.hca is None:
         raise RoundaboutError(

@@ -6,8 +6,9 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from roundabout.spec.profile import Profile
+from roundabout.spec.training.launch import field_error
 from roundabout.spec.training.trainer import Task
-from roundabout.spec.training.training_spec import PYTORCH, Training, field_error
+from roundabout.spec.training.training_spec import PYTORCH, Training
 
 
 class Trainer(Training):

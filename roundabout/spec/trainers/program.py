@@ -8,14 +8,15 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from roundabout.spec.base import Positive, Text
+from roundabout.spec.training.launch import LaunchedTrainer, field_error
 from roundabout.spec.training.output_patterns import find_pattern
-from roundabout.spec.training.trainer import BaseTrainer, Task
-from roundabout.spec.training.training_spec import User, field_error
+from roundabout.spec.training.trainer import Task
+from roundabout.spec.training.training_spec import User
 
 PYTHON = "/usr/bin/python3"
 
 
-class Trainer(BaseTrainer):
+class Trainer(LaunchedTrainer):
     """A trainer that runs a command on the job's hosts, and reports lines of its output as iterations."""
 
     program: ClassVar[str] = "trainers/program/run_program.py"
@@ -50,9 +51,14 @@ class Trainer(BaseTrainer):
         return pattern
 
     @model_validator(mode="after")
-    def _reporter_runs(self) -> Self:
+    def _fields_agree(self) -> Self:
         if self.once and self.reporter == "last":
             raise field_error("reporter", self.reporter, "first, because `once` lets no other worker run the command")
+        if self.launch == "torchrun":
+            raise field_error("launch", self.launch, "direct or slurm: the command itself can begin with torchrun")
+        if self.once and self.image:
+            expected = "none with `once`, because mpirun and srun start processes outside of it on other hosts"
+            raise field_error("image", self.image, expected)
         return self
 
     @property
@@ -72,6 +78,12 @@ class Trainer(BaseTrainer):
     def reporters(self, workers: int) -> Sequence[int]:
         """Return the rank of the worker that reports the job's iterations."""
         return [0 if self.reporter == "first" else workers - 1]
+
+    def nccl_ranks(self, workers: int, rank: int) -> Sequence[int]:
+        """Return all ranks for a first worker that alone runs the command, and none for the others."""
+        if not self.once:
+            return super().nccl_ranks(workers, rank)
+        return range(workers) if self.nccl and rank == 0 else []
 
     def argv(self, task: Task) -> tuple[str, ...]:
         """Return the command line of one worker. See the program's docstring for its arguments."""

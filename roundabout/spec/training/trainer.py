@@ -61,6 +61,10 @@ class BaseTrainer(Strict):
         """Return True if the workers use NCCL, so that they need NCCL's settings and a check of its log."""
         return False
 
+    def nccl_ranks(self, workers: int, rank: int) -> Sequence[int]:  # noqa: ARG002 - of those that start others
+        """Return the ranks whose NCCL logs to standard error of the worker `rank`, of a job with so many workers."""
+        return [rank] if self.nccl else []
+
     def reporters(self, workers: int) -> Sequence[int]:
         """Return the ranks of the workers that report iterations, of a job with so many workers."""
         return range(workers)
@@ -74,6 +78,15 @@ class BaseTrainer(Strict):
     def scheduled(self) -> bool:
         """Return True if Slurm starts the workers (launch.py)."""
         return False
+
+    @property
+    def image_probe(self) -> tuple[str, ...] | None:
+        """Return a command that fails on a host that cannot start the workers' image (launch.py). None without one."""
+        return None
+
+    def container(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002 - of those in images
+        """Return the words before a worker's command that put it into an image, after those of Slurm's step."""
+        return ()
 
     def computing_ms(self, profile: Profile) -> float | None:  # noqa: ARG002 - of those that really compute
         """Return the expected computing time of an iteration, in ms, or None if it is unknown.

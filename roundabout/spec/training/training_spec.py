@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
-from pydantic_core import PydanticCustomError
 
 from roundabout.spec.base import Strict, Text
 from roundabout.spec.profile import Profile
 from roundabout.spec.reader.yaml_source import read_document
-from roundabout.spec.training.launch import Launch, launch_prefix
-from roundabout.spec.training.trainer import BaseTrainer, Task
+from roundabout.spec.training.launch import LaunchedTrainer, field_error, launch_prefix
+from roundabout.spec.training.trainer import Task
 
 User = Annotated[str, StringConstraints(pattern=r"^[a-z_][a-z0-9_-]{0,31}$")]
 Backend = Literal["gloo", "nccl"]
@@ -51,7 +50,7 @@ def read_models() -> dict[str, Model]:
     return {name: Model.model_validate(reported) for name, reported in read_document(MODELS).root.items()}
 
 
-class Training(BaseTrainer):
+class Training(LaunchedTrainer):
     """A trainer that trains a real network. Subclasses define program, kinds of models, and requirements."""
 
     kinds: ClassVar[frozenset[str]]
@@ -70,10 +69,6 @@ class Training(BaseTrainer):
     )
     paced: bool = Field(
         default=True, description="whether computing is extended to the profile's time; otherwise it takes its own time"
-    )
-    launch: Launch = Field(
-        default="direct",
-        description="how workers are started: directly, by torchrun on their hosts, or through Slurm",
     )
     python: Text = Field(
         default="/usr/bin/python3", description="Python interpreter on the hosts, with the required modules"
@@ -126,8 +121,13 @@ class Training(BaseTrainer):
         return ()
 
     @property
-    def probe(self) -> tuple[str, ...]:
-        """Return a command that fails if a required module is missing, without importing it, or a GPU for NCCL."""
+    def probe(self) -> tuple[str, ...] | None:
+        """Return a command that fails if a required module is missing, without importing it, or a GPU for NCCL.
+
+        Return None for workers in an image, which has its own modules.
+        """
+        if self.image:
+            return None
         lines = ["import importlib.util, sys", *(_found(*each) for each in self.needs.items())]
         if self.backend == "nccl":
             lines += ["import torch", 'torch.cuda.is_available() or sys.exit("found no GPU: say `backend: gloo`")']
@@ -139,11 +139,6 @@ class Training(BaseTrainer):
     def nccl(self) -> bool:
         """Return True if `backend` names NCCL. Without a named backend, a worker may use NCCL without its settings."""
         return self.backend == "nccl"
-
-    @property
-    def scheduled(self) -> bool:
-        """Return True if Slurm starts the workers."""
-        return self.launch == "slurm"
 
     def computing_ms(self, profile: Profile) -> float | None:
         """Return the profile's computing time, in ms, or None if the trainer is not paced by it."""
@@ -160,10 +155,3 @@ def _found(module: str, how: tuple[str, str]) -> str:
     name, remedy = how
     said = f"has no {name}: {remedy}, or name an interpreter that has it by the trainer's `python`"
     return f'importlib.util.find_spec("{module}") or sys.exit(f"{{sys.executable}} {said}")'
-
-
-def field_error(field: str, found: object, expected: str) -> PydanticCustomError:
-    """Return a validation error about `field` for a validator of several fields."""
-    return PydanticCustomError(
-        "located", "{expected}", {"location": (field,), "found": str(found), "expected": expected}
-    )

@@ -101,6 +101,7 @@ class LabProvider(SshTestbedProvider):
         check_source_ports(trial)
         refuse_captures_behind_queues(trial)
         check_capture_budget(trial)
+        refuse_images(trial)
         calibration, dilation = self.calibration, self._transport_dilation or self.dilation
         if dilation != self.dilation:
             trial_settings.refuse_times_of_jobs(trial)
@@ -217,6 +218,17 @@ def refuse_hidden_flows(trial: TrialSpec) -> None:
                 f"jobs.{name}.trainer.name: found {job.trainer.name}, allowed with ecmp routing in a lab is replay: "
                 "switches route a flow by its ports, which other trainers choose themselves",
                 "use the trainer replay, or --set routing.name=static",
+            )
+
+
+def refuse_images(trial: TrialSpec) -> None:
+    """Raise UsageError if a job runs in an image, because Docker would give it this machine's network, not a host's."""
+    for name, job in trial.jobs.items():
+        if job.trainer.image_probe:
+            raise UsageError(
+                f"jobs.{name}.trainer.image: found one, allowed in a lab is none: a container would not be in the "
+                "lab's network",
+                f"--set jobs.{name}.trainer.image=null",
             )
 
 
