@@ -94,7 +94,10 @@ class LastHalf(Statistics):
 
 
 class Fluid(Result):
-    """The flow-level model's iteration times, ms; None if cross traffic leaves the job no capacity."""
+    """The flow-level model's iteration times, ms.
+
+    None if cross traffic leaves the job no capacity, or if the job or one beside it does not play its profile.
+    """
 
     alone_ms: Finite
     fair_ms: Finite
@@ -157,7 +160,7 @@ class JobCell(Statistics):
 
     @property
     def limit_ms(self) -> float | None:
-        """Return the job's flow-level limit, ms; None if cross traffic leaves the job no capacity."""
+        """Return the job's flow-level limit, ms; None if it has none, or if it is unknown."""
         found: float | None = getattr(self.fluid, f"{self.limit}_ms")
         return found
 

@@ -17,6 +17,9 @@ from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
 from analysis.quantities import CachedReading, QuantityRequest, find_quantity
+from analysis.reports.report import write_report
+from analysis.reports.summary import summarize_run
+from analysis.studies.programs.study import Results
 from roundabout.core.paths import ROOT
 from roundabout.spec.trainers.program import Trainer
 from roundabout.spec.training.output_patterns import PATTERNS
@@ -351,6 +354,16 @@ def test_one_worker_reports_and_all_or_the_first_run_the_command():
     assert given(once=True) == [(True, True), (False, False), (False, False)]
 
 
+def test_nccl_logs_to_the_worker_that_runs_the_command():
+    def ranks(**fields: Any) -> list[list[int]]:
+        trainer = Trainer.model_validate({"name": "program", "command": "run", "pattern": "nccl-tests", **fields})
+        return [list(trainer.nccl_ranks(2, rank)) for rank in range(2)]
+
+    assert ranks(backend="nccl") == [[0], [1]]
+    assert ranks(backend="nccl", once=True) == [[0, 1], []]
+    assert ranks(once=True) == [[], []]
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -360,6 +373,8 @@ def test_one_worker_reports_and_all_or_the_first_run_the_command():
         ({"pattern": "(?P<ms>.*) (?P<us>.*)"}, "one group of mpps, ms, s, us and one of .* at most"),
         ({"file": "log.txt"}, "file"),
         ({"once": True, "reporter": "last"}, "first, because `once`"),
+        ({"once": True, "image": "nvidia/cuda"}, "none with `once`, because mpirun and srun"),
+        ({"launch": "torchrun"}, "direct or slurm: the command itself"),
     ],
 )
 def test_fields_that_make_no_sense_are_refused(fields, message):
@@ -423,3 +438,23 @@ def test_a_run_names_job_host_pattern_and_output_of_a_command_that_fails(work):
     said = "ended with exit status 3 after 0 of 3 iterations; "
     said += "lines of its output that match the pattern '^step': 0; its last lines: no GPU"
     assert f"job j1, worker 0 on s0: the command 'echo no GPU; exit 3' {said}" in trial["reason"]
+
+
+def test_a_report_compares_a_program_with_its_baseline_and_not_with_its_profile(work):
+    row = "echo '  1048576  262144  float  sum  -1  {}  0.52  {}  0'"
+    rows = {variant: row.format(us, us / 1000) for variant, us in {"alone": 2000.0, "beside": 4000.0}.items()}
+    factors = {"variant": {"alone": {"one_job_at_a_time": True}, "beside": {"jobs": {"j1": {"trainer": {
+        "command": f"for each in $(seq $ITERATIONS); do {rows['beside']}; done"}}}}}}  # fmt: skip
+    trainer = {"command": f"for each in $(seq $ITERATIONS); do {rows['alone']}; done", "pattern": "nccl-tests"}
+    document = {**json.loads(experiment(trainer)), "factors": factors, "study": {"baseline": "alone"}}
+    run = work.start(json.dumps(document))
+    results = summarize_run(run)
+    assert isinstance(results, Results)
+    cells = {(cell.variant, cell.job): cell for cell in results.cells}
+    assert cells["beside", "j1"].speedup == pytest.approx(0.5)
+    assert cells["beside", "j1"].fluid.model_dump() == dict.fromkeys(("alone_ms", "fair_ms", "interleaved_ms"))
+    assert cells["beside", "j2"].fluid.alone_ms == pytest.approx(293)
+    assert cells["beside", "j2"].fluid.fair_ms is None
+    gains = {(each.levels["variant"], each.job): each.gain for each in results.bandwidths if each.gain}
+    assert gains == {("beside", "j1"): pytest.approx(2)}
+    assert "fluid" not in write_report(run).read_text()

@@ -42,7 +42,8 @@ class ShownCell(NamedTuple):
 def prepare_cell(name: str, cell: CellTrials, found: Mapping[str, Spans]) -> ShownCell:
     """Return a cell with its spans in the flow-level model, started as each trial was; a job alone has none."""
     trial_spans = [found[trial] for trial in cell.trials if trial in found]
-    played = [simulate_from_spans(cell.spec, spans) for spans in trial_spans] if cell.spec.has_concurrent_jobs else []
+    is_modeled = cell.spec.has_concurrent_jobs and all(job.trainer.plays_profile for job in cell.spec.jobs.values())
+    played = [simulate_from_spans(cell.spec, spans) for spans in trial_spans] if is_modeled else []
     return ShownCell(name, cell, trial_spans, [each for each in played if each])
 
 

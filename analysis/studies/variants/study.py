@@ -168,7 +168,9 @@ def _possible_gains(
     spans = sent.get(base.trials[0])
     played = simulate_from_spans(base.spec, spans) if spans else None
     fair_ms = {job: limits[job].fair_ms for job in base.jobs} | {
-        job: float(times.mean()) for job, times in (played[1] if played else {}).items()
+        job: float(times.mean())
+        for job, times in (played[1] if played else {}).items()
+        if not math.isnan(limits[job].fair_ms)  # beside a job that does not play its profile
     }
     return {
         job: {

@@ -20,6 +20,7 @@ class Trainer(LaunchedTrainer):
     """A trainer that runs a command on the job's hosts, and reports lines of its output as iterations."""
 
     program: ClassVar[str] = "trainers/program/run_program.py"
+    plays_profile: ClassVar[bool] = False
     name: Literal["program"]
     command: Text = Field(description="command of bash, which each worker runs at the start of the job")
     pattern: Text = Field(

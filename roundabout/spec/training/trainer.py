@@ -40,6 +40,8 @@ class BaseTrainer(Strict):
     """True if workers accept connections. Such workers first get a secret of the trial (trainers/PROTOCOL.md)."""
     binds_source_ports: ClassVar[bool] = False
     """True if connections have the source ports of the job's description, so that flows can have routes."""
+    plays_profile: ClassVar[bool] = True
+    """True if iterations follow the job's profile, so that models of the profile describe them."""
     plays_trees: ClassVar[bool] = False
     """True if workers read the channels and feeders of transfers in the job's description, which trees need."""
     name: str

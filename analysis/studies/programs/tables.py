@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of programs and the jobs beside them: iteration times and bandwidths, over the baseline's, too."""
+
+from collections.abc import Sequence
+
+from rich.console import RenderableType
+
+from analysis.expectations.results import JobCell
+from analysis.render import screen as on_screen
+from analysis.render.tables import (
+    REPETITIONS,
+    TAIL,
+    Cell,
+    Column,
+    Table,
+    describe_modes,
+    group_by_title,
+    repetitions_cell,
+    tail_cell,
+    typical_cell,
+)
+from analysis.studies.programs.study import Bandwidth, Results
+
+
+def screen(results: Results) -> Sequence[RenderableType]:
+    """Return the tables for a terminal."""
+    return [on_screen.table_renderable(each) for each in (time_table(results), bandwidth_table(results))]
+
+
+def time_table(results: Results) -> Table:
+    """Return a table of iteration times, in sections by job."""
+    columns = (
+        *(Column(kind="names"), REPETITIONS, Column("median"), Column("mean", only="page"), Column(TAIL)),
+        Column(f"speed-up\nover {results.study.baseline}", ".2f"),
+    )
+    sections = group_by_title(sorted(results.cells, key=_job), _job, _times)
+    caption = describe_modes(cell.modes_ms for cell in results.cells)
+    return Table(columns, sections, "Iteration time in ms, with 95 % intervals", caption, "no valid trial")
+
+
+def bandwidth_table(results: Results) -> Table:
+    """Return a table of the bandwidths that programs report and that hosts count, in sections by job."""
+    columns = (
+        *(Column(kind="names"), Column("bus bandwidth\nas reported", ".2f")),
+        Column(f"over {results.study.baseline}'s", ".3f"),
+        Column("sent by the\nhosts' counters", ".2f"),
+    )
+    names = {(cell.id, cell.job): cell.name for cell in results.cells}
+    sections = group_by_title(
+        sorted(results.bandwidths, key=_job), _job, lambda each: (Cell(names[each.id, each.job]), *_bandwidths(each))
+    )
+    return Table(columns, sections, "Bandwidth in Gbit/s, with 95 % intervals", empty="no valid trial")
+
+
+def _job(each: JobCell | Bandwidth) -> str:
+    return each.job
+
+
+def _times(cell: JobCell) -> Sequence[Cell]:
+    return (
+        Cell(cell.name),
+        repetitions_cell(cell.repetitions, cell.invalid),
+        typical_cell(cell.typical_ms, cell.typical_ci95_ms, cell.modes_ms),
+        Cell(cell.mean_ms, cell.mean_ci95_ms),
+        tail_cell(cell.p99_ms, cell.p99_ci95_ms, cell.max_ms, cell.count),
+        Cell(cell.speedup, cell.speedup_ci95),
+    )
+
+
+def _bandwidths(each: Bandwidth) -> Sequence[Cell]:
+    return (
+        Cell("not reported") if each.bus_gbps is None else Cell(each.bus_gbps, each.bus_ci95),
+        Cell(each.gain, each.gain_ci95),
+        Cell("not counted") if each.sent_gbps is None else Cell(each.sent_gbps, each.sent_ci95),
+    )
