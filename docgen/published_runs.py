@@ -22,6 +22,7 @@ TITLES = {
     "hotnets22": "HotNets'22",
     "mltcp": "MLTCP",
     "pods": "Pods",
+    "programs": "Programs",
     "salamy": "Salamy",
 }
 _ABOUT = (

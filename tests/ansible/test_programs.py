@@ -41,6 +41,8 @@ OPTIONAL = {
         ("sbatch", "scancel", "sinfo", "squeue"), "where jobs are submitted to Slurm, for `--executor slurm`"
     ),
     **dict.fromkeys(("salloc", "scontrol", "srun"), "hosts whose trainers are started through Slurm"),
+    "docker": "hosts whose trainers run in its images",
+    "mpirun": "make proof installs it",
     **dict.fromkeys(("munged", "slurmctld", "slurmd"), "make proof installs them"),
     **dict.fromkeys(("prometheus", "promtool"), "make dashboards installs it"),
     **dict.fromkeys(("mmdebstrap", "qemu-img", "qemu-system-x86_64"), "make rack-in-vms installs it"),

@@ -11,6 +11,7 @@ from roundabout.core.errors import UsageError
 from roundabout.runner.machine.undo_journal import Entry
 from roundabout.spec import TrialSpec, load_profile, load_topology
 from roundabout.spec.errors import SpecError
+from roundabout.testbeds.rack import provider as rack_provider
 from roundabout.testbeds.rack.examination import SCRIPT, parse, script_arguments
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.ordinary_user import is_needed
@@ -80,7 +81,7 @@ def test_without_rdma_a_transport_that_root_loads_is_refused(users_inventory: Pa
 
 def test_settings_are_restored_by_root_alone(users_inventory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     provider = RackProvider(users_inventory)
-    monkeypatch.setattr(provider, "_open_lease", None)  # nobody is contacted
+    monkeypatch.setattr(rack_provider, "connect_machine", None)  # so that contacting a host fails
     entry: Entry = {"kind": "settings", "owner": "run1", "hosts": ["s0"]}
     provider.undo(entry)
     refused = pytest.raises(UsageError, match="allowed for `provision`, `verify` and `rollback` is true")

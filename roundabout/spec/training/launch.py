@@ -26,6 +26,7 @@ said=$(scontrol show node "$(hostname -s)" 2>&1) || refuse "Slurm does not know 
 PYXIS_PROBE = """[ -r "$0" ] || { echo "cannot read $0: make it by enroot import -o $0 docker://IMAGE" >&2; exit 1; }
 srun --help | grep -q -e --container-image || { echo "srun has no --container-image, which is of pyxis" >&2; exit 1; }
 """
+GPUS, RDMA_DEVICES = "all", "/dev/infiniband"  # of Docker's containers
 DOCKER_PROBE = 'docker image inspect "$0" > /dev/null || { echo "docker pull $0 brings an image" >&2; exit 1; }'
 
 
@@ -76,8 +77,8 @@ class LaunchedTrainer(BaseTrainer):
             return (f"--container-image={self.image}", f"--container-mounts={mount}", *user)
         run = ("docker", "run", "--rm", "--interactive", "--pull=never", "--entrypoint=")
         shared = ("--network=host", "--ipc=host", "--ulimit=memlock=-1", f"--volume={mount}")
-        gpus, rdma = ("--gpus=all",) * self.nccl, ("--device=/dev/infiniband",) * task.rdma
-        return (*run, *shared, *gpus, *rdma, self.image)
+        devices = [f"--gpus={GPUS}"] * self.nccl + [f"--device={RDMA_DEVICES}"] * task.rdma
+        return (*run, *shared, *devices, self.image)
 
 
 def field_error(field: str, found: object, expected: str) -> PydanticCustomError:

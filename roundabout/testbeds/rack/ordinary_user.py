@@ -2,6 +2,7 @@
 """Runs of an ordinary user on a rack: the parts of a trial that need root, and the findings that matter."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from roundabout.core.errors import UsageError
 from roundabout.settings.settings_nic import NIC_TRANSPORTS
@@ -43,28 +44,35 @@ def refuse_root(inventory: Inventory, what: str) -> None:
         )
 
 
+class RootNeed(NamedTuple):
+    """A part of a trial that needs root on servers, and the option that leaves it out."""
+
+    part: str
+    option: str
+
+
 def refuse_without_root(trial: TrialSpec) -> None:
     """Raise UsageError that names all parts of the trial that need root on every rack."""
     if found := list(_root_needs(trial)):
-        needs, remedies = zip(*found, strict=True)
+        parts, options = "; ".join(each.part for each in found), dict.fromkeys(each.option for each in found)
         raise UsageError(
-            f"all.children.rack.vars.ansible_become: found false, but root is needed by: {'; '.join(needs)}",
-            f"{' '.join(dict.fromkeys(remedies))}; or a user with sudo, and ansible_become: true",
+            f"all.children.rack.vars.ansible_become: found false, but root is needed by: {parts}",
+            f"{' '.join(options)}; or a user with sudo, and ansible_become: true",
         )
 
 
-def _root_needs(trial: TrialSpec) -> Iterator[tuple[str, str]]:
-    """Yield each part of the trial that needs root, with the option that leaves it out."""
+def _root_needs(trial: TrialSpec) -> Iterator[RootNeed]:
     if trial.capture:
-        yield f"capture (tcpdump on {', '.join(trial.capture.hosts)})", "--set capture=null"
+        yield RootNeed(f"capture (tcpdump on {', '.join(trial.capture.hosts)})", "--set capture=null")
     for name, job in trial.jobs.items():
         by_rdma = job.transport.name in NIC_TRANSPORTS and (job.trainer.rdma_program or job.trainer.nccl)
         if not by_rdma and _is_loaded(job.transport):
-            yield f"jobs.{name}.transport (eBPF program {job.transport.name})", "--set transport.name=cubic"
+            part = f"jobs.{name}.transport (eBPF program {job.transport.name})"
+            yield RootNeed(part, "--set transport.name=cubic")
     for name, traffic in trial.cross_traffic.items():
         if _is_loaded(traffic.transport):
-            needed = f"cross_traffic.{name}.transport (eBPF program {traffic.transport.name})"
-            yield needed, f"--set cross_traffic.{name}.transport.name=cubic"
+            part = f"cross_traffic.{name}.transport (eBPF program {traffic.transport.name})"
+            yield RootNeed(part, f"--set cross_traffic.{name}.transport.name=cubic")
 
 
 def _is_loaded(transport: Transport) -> bool:
