@@ -106,7 +106,7 @@ def test_an_ordinary_users_rdma_needs_memory_to_pin_and_no_debugfs(
     add_all(tools)
     (root / "sys/kernel/debug/mlx5").rename(root / "sys/kernel/debug/closed")
     inventory = read_inventory(users_inventory)
-    words = script_arguments(inventory, inventory.servers["s0"], str(root))
+    words = script_arguments(inventory, inventory.nics["s0"], str(root))
     script = f"ulimit() {{ echo {limit}; }}\nid() {{ echo alice; }}\n{SCRIPT}"
     done = subprocess.run(
         ["/bin/sh", "-s", "--", *words], input=script, capture_output=True, text=True, env={"PATH": str(tools)}
