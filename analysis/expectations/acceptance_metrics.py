@@ -57,6 +57,40 @@ def link_figures(run: Run, links: Mapping[str, str]) -> dict[str, LinkSharing]:
     }
 
 
+def bandwidths(run: Run) -> dict[str, float]:
+    """Return the payload rate at which each job's first worker sent, in Gbit/s, without its first iteration."""
+    iterations = run.table("iterations", valid_only=False)
+    iterations = iterations.filter(pc.and_(pc.equal(iterations["rank"], 0), pc.greater(iterations["iteration"], 0)))
+    sums = iterations.group_by("job").aggregate([("sent_bytes", "sum"), ("communication_ms", "sum")])
+    return {row["job"]: row["sent_bytes_sum"] * 8e-6 / row["communication_ms_sum"] for row in sums.to_pylist()}
+
+
+def bus_bandwidths(run: Run) -> dict[str, float]:
+    """Return the mean bus bandwidth that each job's program reported, in Gbit/s."""
+    iterations = run.table("iterations")
+    iterations = iterations.filter(pc.is_valid(iterations["bus_bandwidth_gbps"]))
+    means = iterations.group_by("job").aggregate([("bus_bandwidth_gbps", "mean")])
+    return {row["job"]: row["bus_bandwidth_gbps_mean"] for row in means.to_pylist()}
+
+
+def unwanted_counts(run: Run) -> Counter[tuple[str, str]]:
+    """Return the rises of counters that a healthy fabric does not change, by host and counter, over all trials.
+
+    They are packets that hosts' interfaces dropped, `tx_dropped` and `rx_dropped`, and the changes of their links.
+    """
+    found: Counter[tuple[str, str]] = Counter()
+    counters = run.table("counters", valid_only=False)
+    for place in counters.group_by(["trial", "attempt", "host", "interface"]).aggregate([]).to_pylist():
+        rows = _rows_at(counters, place)
+        for name in ("tx_dropped", "rx_dropped"):
+            found[place["host"], name] += _gained(rows, name)
+    states = _only(run.table("device_counters", valid_only=False), "source", "link")
+    for place in states.group_by(["trial", "attempt", "host", "device"]).aggregate([]).to_pylist():
+        up = _rows_at(states, place).sort_by("host_ns")["value"].to_numpy()
+        found[place["host"], "carrier_changes"] += int(np.count_nonzero(np.diff(up)))
+    return found
+
+
 def retransmissions(run: Run) -> dict[Pair, tuple[int, int]]:
     """Return for each pair of hosts the segments retransmitted and the segments delivered, summed over all trials.
 

@@ -23,13 +23,17 @@ class FailedError(RoundaboutError):
 
 @dataclass(frozen=True)
 class Verdict:
-    """A found value and its expectation. `of` names the subject. `verdict` is None without an expectation."""
+    """A found value and its expectation. `of` names the subject. `verdict` is None without an expectation.
+
+    `value` is the number in `found`, or None if `found` has none.
+    """
 
     of: str
     name: str
     found: str
     expected: str
     verdict: Word | None
+    value: float | None = field(default=None, compare=False)
 
 
 def compare(  # noqa: PLR0913 - a figure, its limits, and their format
@@ -54,7 +58,7 @@ def compare(  # noqa: PLR0913 - a figure, its limits, and their format
     low, high = interval or (value, value)
     is_within = (least is None or high >= least) and (most is None or low <= most)
     ends = f" ({low:{form}} to {high:{form}})" if interval else ""
-    return Verdict(of, name, f"{value:{form}}{ends}", expected, pass_or_fail(is_within) if expected else None)
+    return Verdict(of, name, f"{value:{form}}{ends}", expected, pass_or_fail(is_within) if expected else None, value)
 
 
 def select_parts(requested: Iterable[str], parts: Sequence[Name]) -> tuple[Name, ...]:

@@ -28,3 +28,17 @@ def frame_bytes(mtu_bytes: int) -> int:
 def payload_share(mtu_bytes: int) -> float:
     """Return the largest share of a link's rate, 0 to 1, that TCP payload can have at this MTU."""
     return segment_bytes(mtu_bytes) / (frame_bytes(mtu_bytes) + AROUND_BYTES)
+
+
+def roce_payload_bytes(mtu_bytes: int) -> int:
+    """Return the payload bytes of a full RoCEv2 packet at an interface's MTU: the largest path MTU of InfiniBand.
+
+    Linux leaves room for 96 bytes of headers (iboe_get_mtu and ib_mtu_enum_to_int in include/rdma).
+    """
+    return max((each for each in (256, 512, 1024, 2048, 4096) if each + 96 <= mtu_bytes), default=256)
+
+
+def roce_payload_share(mtu_bytes: int) -> float:
+    """Return the largest share of a link's rate, 0 to 1, that RoCEv2 payload of long messages can have at this MTU."""
+    payload = roce_payload_bytes(mtu_bytes)
+    return payload / (payload + ROCE_HEADER_BYTES + FRAME_HEADER_BYTES + AROUND_BYTES)

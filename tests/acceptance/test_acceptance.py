@@ -16,7 +16,8 @@ from roundabout.checks import report
 from roundabout.checks.acceptance import experiments
 from roundabout.checks.acceptance.acceptance import PARTS, Acceptance, Part
 from roundabout.checks.acceptance.limits import read_limits
-from roundabout.checks.acceptance.run import FabricTest, judge_classes, judge_links, measure, rdma_verdicts
+from roundabout.checks.acceptance.rack import rdma_verdicts
+from roundabout.checks.acceptance.run import FabricTest, judge_classes, judge_links, measure
 from roundabout.checks.acceptance.verdicts import (
     class_verdicts,
     job_verdicts,
@@ -265,10 +266,10 @@ def test_pings_are_told() -> None:
 def test_only_parts_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert select_parts([], PARTS) == PARTS
     assert select_parts(["links", "paths"], PARTS) == ("paths", "links")
-    with pytest.raises(UsageError, match="found 'speed', expected some of paths, links, job"):
+    with pytest.raises(UsageError, match="found 'speed', expected some of paths, bandwidth, links, job"):
         select_parts(["speed"], PARTS)
     assert main(["acceptance", "--only", "speed"]) == 2
-    assert "found 'speed', expected some of paths, links, job" in capsys.readouterr().err
+    assert "found 'speed', expected some of paths, bandwidth, links, job" in capsys.readouterr().err
     assert main(["acceptance", "--transport", "dcqn"]) == 2
     assert "--transport: found 'dcqn', expected one of" in capsys.readouterr().err
     assert main(["acceptance", "--testbed", "fluid"]) == 2

@@ -1,18 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The result of an acceptance test."""
 
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal, get_args
 
 from roundabout.checks.acceptance.limits import Limits
-from roundabout.checks.check import Check
+from roundabout.checks.check import Check, Verdict
 
-Part = Literal["paths", "links", "job"]
+Part = Literal["paths", "bandwidth", "links", "job"]
 PARTS: tuple[Part, ...] = get_args(Part)
 MEANINGS = {
     "lost": "pings of ten; whole ones are as large as a host's MTU, not to be split, where small ones came",
     "rtt_ms": "the least round trip of those",
+    "bandwidth": "of the line rate less headers, from one host to another, with no other flow on the same links",
+    "write_latency_us": "of an RDMA write of 2 bytes, half of the round trip",
+    "risen": "rise of a counter that must not change",
+    "bus_bandwidth": "of the payload rate of a host's NICs, as nccl-tests reports it",
+    "jct_ratio_cv": "standard deviation over the mean of the job's iteration time alone, over all rounds",
     "use": "of the link's payload rate, by all its flows together",
     "jain": "Jain's index of the flows' rates: 1 where all get the same",
     "marked": "share of segments that came with ECN's mark",
@@ -31,7 +38,7 @@ class Acceptance(Check):
     """The result of an acceptance test.
 
     Parts after a failed one are missing. Only a rack has the parts `settings` and `rdma`. `dscp` is the expected DSCP
-    of jobs' packets.
+    of jobs' packets. `hosts` has the names of each host in verdicts: its machine's, its own, and those of its links.
     """
 
     RESULT = "acceptance"
@@ -40,14 +47,19 @@ class Acceptance(Check):
         "settings": "Settings, read back",
         "rdma": "RDMA's own packets",
         "paths": "Paths, before any flow",
+        "bandwidth": "What each NIC carries",
         "links": "Flows that share links",
         "job": "The standard job beside congestors",
+        "counters": "Counters that must not change",
+        "collective": "Bus bandwidth of collectives",
+        "soak": "Soak",
     }
 
     topology: str
     where: dict[str, str]
     limits: Limits
     dscp: int = 0
+    hosts: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -63,6 +75,29 @@ class Acceptance(Check):
         """Return the meanings of the figures' names."""
         return MEANINGS.items()
 
+    def findings_of(self, host: str) -> list[Verdict]:
+        """Return the failures that concern a host: those that name it, and those that name no host."""
+        hosts = {name: each for each, names in self.hosts.items() for name in names}
+        found = []
+        for failure in self.failures:
+            named = {hosts[word] for word in re.findall(r"[\w.-]*\w", failure.of) if word in hosts}
+            if host in named or not named:
+                found.append(failure)
+        return found
+
     def record(self) -> dict[str, Any]:
-        """Return the result as JSON-compatible values."""
-        return {**super().record(), "accepted": not self.failures, "limits": self.limits.model_dump()}
+        """Return the result as JSON-compatible values, with a verdict on each host, as a Slurm prolog needs it."""
+        hosts = {}
+        for host, (machine, *_) in self.hosts.items():
+            findings = [
+                f"{each.of}: {each.name}: found {each.found}, expected {each.expected}"
+                for each in self.findings_of(host)
+            ]
+            hosts[host] = {"machine": machine, "verdict": "fail" if findings else "pass", "findings": findings}
+        return {
+            **super().record(),
+            "accepted": not self.failures,
+            "ended_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+            "hosts": hosts,
+            "limits": self.limits.model_dump(),
+        }

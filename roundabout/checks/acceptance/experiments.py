@@ -6,8 +6,9 @@ minutes. Limits state the expected figures.
 """
 
 from collections.abc import Mapping
-from itertools import combinations
+from itertools import combinations, permutations
 
+from roundabout.core.disjoint_rounds import disjoint_rounds
 from roundabout.spec.capture import Capture
 from roundabout.spec.cross_traffic import CrossTraffic
 from roundabout.spec.experiment import Cell, Experiment
@@ -21,6 +22,7 @@ from roundabout.spec.trial_spec import TrialSpec
 
 FLOWS = {"two": 2, "many": 4}  # number of flows through a link in each direction
 LASTS_MS = 3000.0  # duration of flows
+PART_MS, PARTS = 250.0, 4  # sending times of a flow that is alone on its links; the first part warms it up
 TURN_MS = 60.0  # sending time, on an idle link, after which a flow waits for its peer
 CLASSES = "classes"
 STANDARD = "standard"
@@ -47,6 +49,31 @@ def shared_links(topology: Topology) -> dict[str, Pairs]:
         if pairs := next(shared, None):
             found[link.name] = pairs
     return found
+
+
+def bandwidth_pairs(topology: Topology) -> dict[str, list[Pair]]:
+    """Return the ordered host pairs of each variant of `bandwidth_experiment`. Those of a variant share no link."""
+    pairs = permutations(topology.hosts, 2)
+    rounds = disjoint_rounds(pairs, lambda pair: {hop.link.name for hop in topology.path(*pair)})
+    return {f"round-{number}": found for number, found in enumerate(rounds, 1)}
+
+
+def flow_name(pair: Pair) -> str:
+    """Return the name of the job that sends from one host of a pair to the other."""
+    return "-to-".join(pair)
+
+
+def bandwidth_experiment(topology: Topology, transport: Transport) -> Experiment:
+    """Return the experiment in which each host sends to each other one, with no other flow on the same links."""
+    trials = {}
+    for variant, pairs in bandwidth_pairs(topology).items():
+        jobs = {flow_name(pair): _job(pair, _one_way(topology, pair, PART_MS), transport) for pair in pairs}
+        trials[variant] = _trial(topology, jobs, iterations=PARTS)
+    return _experiment("acceptance-bandwidth", trials, repetitions=1)
+
+
+def _one_way(topology: Topology, pair: Pair, alone_ms: float) -> Profile:
+    return _profile("one-way", 1.0, alone_ms, topology.path_payload_gbps(*pair), "pipeline")
 
 
 def link_variants(topology: Topology) -> dict[str, tuple[str, str]]:

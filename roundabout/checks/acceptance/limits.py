@@ -20,6 +20,10 @@ class Limits(Strict):
     most_lost: NotNegative | None
     most_lost_whole: NotNegative | None
     most_rtt_ms: NotNegative | None
+    least_bandwidth: NotNegative | None
+    most_write_latency_us: NotNegative | None
+    most_risen: NotNegative | None
+    least_bus_bandwidth: NotNegative | None
     least_use_two: NotNegative | None
     least_use_many: NotNegative | None
     least_jain_two: NotNegative | None

@@ -2,41 +2,43 @@
 """Execution of `roundabout acceptance`, from the request to the page."""
 
 import os
+import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 from analysis.expectations import acceptance_metrics as analysis
 from roundabout.checks.acceptance import experiments, verdicts
 from roundabout.checks.acceptance.acceptance import Acceptance, Part
 from roundabout.checks.acceptance.limits import read_limits
+from roundabout.checks.acceptance.rack import RdmaNics, settings_verdicts
 from roundabout.checks.check import FailedError, Verdict
 from roundabout.checks.report import report
 from roundabout.core.errors import RoundaboutError, UsageError
-from roundabout.core.verdict_words import NOT_MEASURED, Word
-from roundabout.runner.hosts.playbooks import ProvisionError
+from roundabout.runner.observer import Observer
 from roundabout.runner.run import Runner
 from roundabout.runner.testbed import Testbed
 from roundabout.runner.trial.jobs import RDMA, TCP
 from roundabout.runner.trial.ssh_testbed import SshTestbed, SshTestbedProvider
-from roundabout.spec import Experiment, load_topology
+from roundabout.spec import Experiment, load_experiment, load_topology
 from roundabout.spec.errors import suggest
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, registry
 from roundabout.store import Run, new_run_id
 from roundabout.terminal import execution
-from roundabout.terminal.playbook import find_drift, reasons_not_compared, run as run_playbook
 from roundabout.terminal.run_progress import show_progress
 from roundabout.terminal.screen import Screen
 from roundabout.testbeds import undo
 from roundabout.testbeds.rack.inventory import LosslessClasses
 from roundabout.testbeds.rack.provider import RackProvider
-from roundabout.testbeds.rack.rdma_class_check import NoRdmaError, Row
 
 SHOWN = 5
-FLOWING: tuple[Part, ...] = ("links", "job")
+FLOWING: tuple[Part, ...] = ("bandwidth", "links", "job")
 
 
 class NoFlowNeededError(RoundaboutError):
@@ -54,42 +56,8 @@ class AcceptanceRequest:
     runs: Path
     testbed: str | None
     inventory: Path | None
-
-
-def accept(request: AcceptanceRequest, *, as_json: bool) -> None:
-    """Test a fabric, and store and show the result. Raises FailedError if the fabric fails."""
-    execution.undo_when_ended()
-    console = Screen(stderr=as_json)
-    topology, limits = load_topology(request.topology), read_limits(request.limits)
-    transport = _transport(request.transport)
-    if not experiments.shared_links(topology):
-        raise UsageError(f"topology {topology.name}: found no link where two pairs of hosts meet alone, expected one")
-    provider = execution.requested_provider(request.testbed, request.inventory)
-    if not isinstance(provider, SshTestbedProvider):
-        raise UsageError(f"found testbed {provider.where['testbed']}, expected one whose hosts send packets")
-    found = Acceptance(topology=topology.name, where=dict(provider.where), limits=limits)
-    with show_progress(console) as observer:
-        if request.inventory:
-            observer.step("reading settings back")
-            found.parts["settings"] = _settings_verdicts(request.inventory)
-        if isinstance(provider, RackProvider) and not found.failures:
-            observer.step("letting RDMA's packets show where they ride")
-            found.parts["rdma"] = rdma_verdicts(partial(provider.check_traffic, f"acceptance-{os.getpid()}"))
-        dscp = None if request.inventory else experiments.OWN_DSCP
-        lossless = provider.lossless if isinstance(provider, RackProvider) else None
-        fabric = FabricTest(topology, transport, dscp, lossless)
-        measure(fabric, request.parts, found, Runner(provider, observer, undo), request.runs)
-    report(found, request.runs / "acceptance" / new_run_id(), console, as_json=as_json)
-    if found.failures:
-        reported = [f"{each.of}: {each.name}: found {each.found}, expected {each.expected}" for each in found.failures]
-        raise FailedError("the fabric does not pass", "\n".join(reported[:SHOWN]))
-
-
-def _transport(name: str) -> Transport:
-    if name not in registry.transport_names():
-        hint = suggest(name, registry.transport_names())
-        raise UsageError(f"--transport: found {name!r}, expected one of {', '.join(registry.transport_names())}", hint)
-    return Transport.model_validate({"name": name})
+    collective: str | None = None
+    soak_hours: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -106,9 +74,72 @@ class FabricTest:
 
     def experiment(self, part: Part) -> Experiment:
         """Return the experiment that measures `part`."""
+        if part == "bandwidth":
+            return experiments.bandwidth_experiment(self.topology, self.transport)
         if part == "job":
             return experiments.job_experiment(self.topology, self.transport)
         return experiments.link_experiment(self.topology, self.transport, self.dscp)
+
+
+def accept(request: AcceptanceRequest, *, as_json: bool) -> None:
+    """Test a fabric, and store and show the result. Raises FailedError if the fabric fails."""
+    execution.undo_when_ended()
+    console = Screen(stderr=as_json)
+    topology, limits = load_topology(request.topology), read_limits(request.limits)
+    transport = _transport(request.transport)
+    if not experiments.shared_links(topology):
+        raise UsageError(f"topology {topology.name}: found no link where two pairs of hosts meet alone, expected one")
+    provider = execution.requested_provider(request.testbed, request.inventory)
+    if not isinstance(provider, SshTestbedProvider):
+        raise UsageError(f"found testbed {provider.where['testbed']}, expected one whose hosts send packets")
+    found = Acceptance(topology=topology.name, where=dict(provider.where), limits=limits, hosts=_host_names(topology))
+    with show_progress(console) as observer:
+        _measure_all(
+            request, FabricTest(topology, transport, experiments.OWN_DSCP), found, Runner(provider, observer, undo)
+        )
+    report(found, request.runs / "acceptance" / new_run_id(), console, as_json=as_json)
+    if found.failures:
+        reported = [f"{each.of}: {each.name}: found {each.found}, expected {each.expected}" for each in found.failures]
+        raise FailedError("the fabric does not pass", "\n".join(reported[:SHOWN]))
+
+
+def _measure_all(request: AcceptanceRequest, fabric: FabricTest, found: Acceptance, runner: Runner) -> None:
+    """Measure all parts, and on a rack also what no trial measures. Then soak, if requested."""
+    collective = load_experiment(request.collective) if request.collective else None
+    provider, nics = runner.provider, None
+    if request.inventory:
+        runner.observer.step("reading settings back")
+        found.parts["settings"] = settings_verdicts(request.inventory)
+        fabric = replace(fabric, dscp=None)
+    if isinstance(provider, RackProvider):
+        fabric, found.hosts = replace(fabric, lossless=provider.lossless), provider.host_names()
+        nics = RdmaNics(provider, f"acceptance-{os.getpid()}", runner.observer)
+        nics.check_classes(found)
+
+    def measure_round(found: Acceptance) -> None:
+        if nics:
+            nics.measure(request.parts, found)
+        measure(fabric, request.parts, found, runner, request.runs)
+        if nics:
+            nics.judge_counters(found)
+
+    measure_round(found)
+    if collective and not found.failures:
+        run = runner.start(collective, request.collective, request.runs)
+        found.runs.append(str(run.path))
+        found.parts["collective"] = judge_collective(collective, found, run)
+    soak(request.soak_hours, measure_round, found, runner.observer)
+
+
+def _host_names(topology: Topology) -> dict[str, tuple[str, ...]]:
+    return {host: (host, *(link.name for link in topology.links_of(host))) for host in topology.hosts}
+
+
+def _transport(name: str) -> Transport:
+    if name not in registry.transport_names():
+        hint = suggest(name, registry.transport_names())
+        raise UsageError(f"--transport: found {name!r}, expected one of {', '.join(registry.transport_names())}", hint)
+    return Transport.model_validate({"name": name})
 
 
 def measure(fabric: FabricTest, wanted: Sequence[Part], found: Acceptance, runner: Runner, runs: Path) -> None:
@@ -116,7 +147,8 @@ def measure(fabric: FabricTest, wanted: Sequence[Part], found: Acceptance, runne
 
     Later parts would measure a broken fabric.
     """
-    flowing = [part for part in wanted if part in FLOWING]
+    flowing = [part for part in wanted if part in FLOWING and part not in found.parts]
+    risen: Counter[analysis.Pair] = Counter()
     for part in flowing or FLOWING[:1]:
         if found.failures:
             return
@@ -126,7 +158,27 @@ def measure(fabric: FabricTest, wanted: Sequence[Part], found: Acceptance, runne
         except NoFlowNeededError:
             return
         found.runs.append(str(run.path))
-        found.parts[part] = (judge_links if part == "links" else _job)(fabric, found, run)
+        found.parts[part] = JUDGES[part](fabric, found, run)
+        risen += analysis.unwanted_counts(run)
+        found.parts["counters"] = verdicts.counter_verdicts(risen, found.limits)
+
+
+def soak(hours: float, measure_round: Callable[[Acceptance], None], found: Acceptance, observer: Observer) -> None:
+    """Repeat all measurements for `hours`, until one fails, and add a verdict on each round to `found`."""
+    until, alone = time.monotonic() + hours * 3600, []
+    while not found.failures and time.monotonic() < until:
+        rounds = found.parts.setdefault("soak", [])
+        observer.step(f"soak: round {len(rounds) + 1}, {(until - time.monotonic()) / 3600:.1f} hours left")
+        own = replace(found, parts={}, runs=[])
+        measure_round(own)
+        found.runs += own.runs
+        judged = [each for verdicts in own.parts.values() for each in verdicts]
+        name, when = f"round {len(rounds) + 1}", f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}"
+        alone += [each.value for each in judged if each.name == "slowdown_idle" and each.value]
+        rounds.append(Verdict(name, "ended", f"{when}, {len(judged)} figures", "", None))
+        rounds += own.failures
+    if len(alone) > 1:
+        found.parts["soak"].append(Verdict("all rounds", "jct_ratio_cv", f"{stdev(alone) / mean(alone):.3g}", "", None))
 
 
 def _check_before_flows(fabric: FabricTest, found: Acceptance, testbed: Testbed, *, flows: bool) -> None:
@@ -139,44 +191,28 @@ def _check_before_flows(fabric: FabricTest, found: Acceptance, testbed: Testbed,
         raise NoFlowNeededError("no flow need be sent")
 
 
-def _settings_verdicts(inventory: Path) -> list[Verdict]:
-    """Return the settings of hosts and switches that differ from the request.
-
-    Raises ProvisionError for one that cannot be reached.
-    """
-    try:
-        reports = run_playbook("verify", str(inventory)).reports
-    except ProvisionError as error:
-        if not any(find_drift(error.reports)):
-            raise
-        reports = error.reports
-    found = [Verdict(host, what, is_, expected, "fail") for host, what, expected, is_ in find_drift(reports)]
-    found = found or [Verdict(verdicts.ALL, "settings", "as provisioned", "as provisioned", "pass")]
-    return found + [
-        Verdict(host, "configuration", f"not compared; {reason}", "", NOT_MEASURED)
-        for host, reason in reasons_not_compared(reports).items()
-    ]
-
-
-def rdma_verdicts(traffic: Callable[[], Iterable[Row]]) -> list[Verdict]:
-    """Return the verdicts on RDMA traffic between servers (`verify --traffic`), or `not measured` without RDMA."""
-    try:
-        rows = list(traffic())
-    except NoRdmaError as error:
-        return [Verdict(verdicts.ALL, "rdma", f"not measured: {error.message}", "", NOT_MEASURED)]
+def judge_bandwidth(fabric: FabricTest, found: Acceptance, run: Run) -> list[Verdict]:
+    """Return the verdicts on what each host sent to each other one by TCP."""
+    rates = analysis.bandwidths(run)
+    pairs = [pair for pairs in experiments.bandwidth_pairs(fabric.topology).values() for pair in pairs]
+    gbps = {pair: rates.get(experiments.flow_name(pair), 0.0) for pair in pairs}
+    most_gbps = {pair: fabric.topology.path_payload_gbps(*pair) for pair in pairs}
+    route = verdicts.by_direction(fabric.topology)
     return [
-        Verdict(f"{row.source} to {row.to}", *reported)
-        for row in rows
-        for reported in [(each.what, each.found, each.expected, "fail") for each in row.wrong] or [_rdma_verdict(row)]
+        *verdicts.trial_verdicts(run.trials()),
+        *verdicts.bandwidth_verdicts(route, gbps, most_gbps, found.limits, "one flow"),
     ]
 
 
-def _rdma_verdict(row: Row) -> tuple[str, str, str, Word]:
-    """Return the last fields of the verdict on a row in which nothing is wrong."""
-    if row.unmeasured:
-        return row.what, f"not measured: {row.unmeasured}", row.expected, NOT_MEASURED
-    rate = "" if row.gbps is None else f"{row.gbps:.1f} Gbit/s, "
-    return row.what, rate + row.found, row.expected, "pass"
+def judge_collective(experiment: Experiment, found: Acceptance, run: Run) -> list[Verdict]:
+    """Return the verdicts on the bus bandwidth that the jobs' program reported, such as nccl-tests."""
+    rates, judged = analysis.bus_bandwidths(run), []
+    topology, jobs = experiment.cells[0].spec.topology, experiment.cells[0].spec.jobs
+    for name, job in jobs.items():
+        most_gbps = min(sum(link.payload_rate_gbps for link in topology.links_of(host)) for host in job.hosts)
+        share = (rates[name] / most_gbps, None) if name in rates else None
+        judged.append(verdicts.judge_figure(f"job {name}", "bus_bandwidth", share, found.limits))
+    return [*verdicts.trial_verdicts(run.trials()), *judged]
 
 
 def judge_links(fabric: FabricTest, found: Acceptance, run: Run) -> list[Verdict]:
@@ -219,6 +255,13 @@ def _variants_by(datapath: str, records: Iterable[Mapping[str, Any]]) -> set[str
     return {str(each["variant"]) for each in records if datapath in each.get("ways", {}).values()}
 
 
-def _job(_: FabricTest, found: Acceptance, run: Run) -> list[Verdict]:
+def _judge_job(_: FabricTest, found: Acceptance, run: Run) -> list[Verdict]:
     slowdowns = analysis.slowdowns(run, experiments.STANDARD, experiments.IDLE)
     return [*verdicts.trial_verdicts(run.trials()), *verdicts.job_verdicts(slowdowns, found.limits)]
+
+
+JUDGES: Mapping[str, Callable[[FabricTest, Acceptance, Run], list[Verdict]]] = {
+    "bandwidth": judge_bandwidth,
+    "links": judge_links,
+    "job": _judge_job,
+}

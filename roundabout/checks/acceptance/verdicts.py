@@ -11,10 +11,12 @@ from roundabout.checks.acceptance.limits import Limits
 from roundabout.checks.check import Verdict, compare
 from roundabout.core.verdict_words import NOT_MEASURED
 from roundabout.runner.session.connectivity_check import ConnectivityReport
-from roundabout.spec.topology import Hop, Topology
+from roundabout.spec.topology import Topology
 
 Pair = tuple[str, str]
 """A path's hosts: sender and receiver."""
+Route = Callable[[Pair], Collection[str]]
+"""The names of the parts that a path uses."""
 ALL = "all hosts"
 FEW = 0.2
 TCP_ALONE = ("marked_two", "marked_many", "resent")  # counted by the kernel
@@ -40,13 +42,47 @@ def survey_verdicts(topology: Topology, survey: ConnectivityReport, limits: Limi
     ]
     lost = {(each.sender, each.receiver): float(each.lost_small) for each in survey.pinged}
     cut = {(each.sender, each.receiver): float(each.lost_large) for each in survey.pinged if not each.lost_small}
+    route = by_link(topology)
     rtts = {(each.sender, each.receiver): each.rtt_ms for each in survey.pinged if each.rtt_ms is not None}
     return [
         *(mtus or [Verdict(ALL, "mtu_bytes", str(usual), "the same", "pass")]),
-        *_judge_paths(topology, "lost", lost, limits, name_link),
-        *_judge_paths(topology, "lost_whole", cut, limits, name_link),
-        *_judge_paths(topology, "rtt_ms", rtts, limits, name_link),
+        *_judge_paths(route, "lost", lost, limits),
+        *_judge_paths(route, "lost_whole", cut, limits),
+        *_judge_paths(route, "rtt_ms", rtts, limits),
     ]
+
+
+def bandwidth_verdicts(
+    route: Route, gbps: Mapping[Pair, float], most_gbps: Mapping[Pair, float], limits: Limits, flows: str
+) -> list[Verdict]:
+    """Return the verdicts on what each host sent to each other one, over the line rate less headers, `most_gbps`.
+
+    A figure below its limit names the parts that all slow paths have in common, or else the hosts. `flows` describes
+    the flows of a pair, such as their number of queue pairs.
+    """
+    shares = {pair: rate / most_gbps[pair] for pair, rate in gbps.items()}
+    words = ""
+    if shares:
+        slowest = min(shares, key=shares.__getitem__)
+        words = f" of {most_gbps[slowest]:.4g} Gbit/s, the line rate less headers, {' to '.join(slowest)} by {flows}"
+    found = _judge_paths(route, "bandwidth", shares, limits, min)
+    return [replace(each, found=each.found + words) for each in found]
+
+
+def latency_verdicts(latency_us: Mapping[Pair, float], limits: Limits) -> list[Verdict]:
+    """Return the verdicts on the latency of RDMA writes between hosts."""
+    return _judge_paths(by_nic, "write_latency_us", latency_us, limits)
+
+
+def counter_verdicts(risen: Mapping[tuple[str, str], int], limits: Limits) -> list[Verdict]:
+    """Return the verdicts on counters that must not rise, of which `risen` has the rises by host and counter."""
+    found = [
+        judge_figure(f"host {host}, {counter}", "risen", (float(rise), None), limits)
+        for (host, counter), rise in risen.items()
+        if rise
+    ]
+    names = sorted({counter for _, counter in risen})
+    return found or [Verdict(ALL, "risen", f"none of {', '.join(names)}", "none", "pass")]
 
 
 def link_verdicts(
@@ -86,7 +122,7 @@ def retransmission_verdicts(
     often = {pair: again / max(came, 1) for pair, (again, came) in resent.items()}
     few = FEW * max(often.values())
     lost = {pair: float(again) if often[pair] > few else 0.0 for pair, (again, _) in resent.items()}
-    return _judge_paths(topology, "resent", lost, limits, name_directed_link)
+    return _judge_paths(by_direction(topology), "resent", lost, limits)
 
 
 def class_verdicts(
@@ -94,7 +130,7 @@ def class_verdicts(
 ) -> list[Verdict]:
     """Return the verdicts on the DSCPs of captured packets, of which `came` has counts by host pair and DSCP."""
     wrong = {pair: float(sum(counts.values()) - counts.get(dscp, 0)) for pair, counts in came.items()}
-    found = _judge_paths(topology, "wrong_class", wrong, limits, name_directed_link)
+    found = _judge_paths(by_direction(topology), "wrong_class", wrong, limits)
     others = sorted({other for counts in came.values() for other in counts} - {dscp})
     words = f" with DSCP {', '.join(map(str, others))}, expected {dscp}" if others else f", all with DSCP {dscp}"
     return [replace(each, found=f"{each.found}{words}, by captured packets") for each in found]
@@ -145,36 +181,42 @@ def trial_verdicts(records: Collection[Mapping[str, object]]) -> list[Verdict]:
     return found or [Verdict(ALL, "valid", settled, "valid trials", "pass")]
 
 
-def find_suspects(
-    topology: Topology, bad: Iterable[Pair], good: Iterable[Pair], name: Callable[[Hop], str]
-) -> list[str]:
-    """Return the links that all `bad` paths and no `good` path use, formatted by `name`."""
-    ways = [{name(hop) for hop in topology.path(*pair)} for pair in bad]
-    fine = {name(hop) for pair in good for hop in topology.path(*pair)}
+def find_suspects(route: Route, bad: Iterable[Pair], good: Iterable[Pair]) -> list[str]:
+    """Return the parts that all `bad` paths and no `good` path use."""
+    ways, fine = [set(route(pair)) for pair in bad], {part for pair in good for part in route(pair)}
     return sorted(set.intersection(*ways) - fine) if ways else []
 
 
-def name_directed_link(hop: Hop) -> str:
-    """Return the name of a link and one of its directions."""
-    return f"link {hop.link.name}, {hop.sender} to {hop.receiver}"
+def by_direction(topology: Topology) -> Route:
+    """Return the route whose parts are links, each in one direction."""
+    return lambda pair: [f"link {hop.link.name}, {hop.sender} to {hop.receiver}" for hop in topology.path(*pair)]
 
 
-def name_link(hop: Hop) -> str:
-    """Return the name of a link, for both of its directions."""
-    return f"link {hop.link.name}"
+def by_link(topology: Topology) -> Route:
+    """Return the route whose parts are links, each for both of its directions."""
+    return lambda pair: [f"link {hop.link.name}" for hop in topology.path(*pair)]
+
+
+def by_nic(pair: Pair) -> list[str]:
+    """Return the parts of a path whose links are unknown: the hosts' NICs, with the links beside them."""
+    return [f"NIC of {pair[0]}, sending", f"NIC of {pair[1]}, receiving"]
 
 
 def _judge_paths(
-    topology: Topology, name: str, values: Mapping[Pair, float], limits: Limits, called: Callable[[Hop], str]
+    route: Route,
+    name: str,
+    values: Mapping[Pair, float],
+    limits: Limits,
+    worst_of: Callable[[Iterable[float]], float] = max,
 ) -> list[Verdict]:
-    """Judge the worst figure of all paths between hosts; if it is too large, judge the links to blame for it."""
+    """Judge the worst figure of all paths between hosts; if it is beyond its limit, judge the links to blame for it."""
     if not values:
         return [judge_figure(ALL, name, None, limits)]
-    worst = judge_figure(ALL, name, _exactly(max(values.values())), limits)
+    worst = judge_figure(ALL, name, _exactly(worst_of(values.values())), limits)
     bad = [pair for pair, value in values.items() if judge_figure("", name, _exactly(value), limits).verdict == "fail"]
     if not bad:
         return [worst]
-    blamed = find_suspects(topology, bad, values.keys() - set(bad), called)
+    blamed = find_suspects(route, bad, values.keys() - set(bad))
     return [replace(worst, of=each) for each in blamed or [f"{sender} to {receiver}" for sender, receiver in bad]]
 
 

@@ -24,10 +24,12 @@ from roundabout.runner.transports import BUILT, object_folder
 from roundabout.runner.trial.captures import check_capture_budget
 from roundabout.runner.trial.jobs import check_source_ports
 from roundabout.runner.trial.ssh_testbed import SshTestbedProvider, check_known
+from roundabout.spec.frames import roce_payload_share
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, registry as known
 from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.rack import rack_lease
+from roundabout.testbeds.rack.bandwidth_check import PairFigures, measure_pairs, unchanged_counters
 from roundabout.testbeds.rack.dcqcn_check import Owner, check_timers
 from roundabout.testbeds.rack.examination import (
     ADVICE,
@@ -245,9 +247,44 @@ class RackProvider(SshTestbedProvider):
     def check_traffic(self, owner: str) -> Iterator[Row]:
         """Send RDMA traffic between all servers, under a lease, and yield the results.
 
-        DCQCN's T is changed on one server at a time, and restored. This machine's lease is held, because only its
-        holder writes undo journals. Raises BusyError, LostHostError, and NoRdmaError if a server lacks a requirement.
+        DCQCN's T is changed on one server at a time, and restored. Raises BusyError, LostHostError, and NoRdmaError if
+        a server lacks a requirement.
         """
+        with self._rdma_rails(owner) as rails:
+            yield from check_traffic(rails, self._inventory.all.vars.lossless)
+            yield from self._check_timers(rails, owner)
+
+    def measure_pairs(self, owner: str) -> Iterator[PairFigures]:
+        """Measure bandwidth and latency by RDMA between all NICs of a rail. Raises as `check_traffic`."""
+        with self._rdma_rails(owner) as rails:
+            for ends in rails:
+                yield from measure_pairs(ends, self._inventory.all.vars.lossless.tos, self._switch_of)
+
+    def unchanged_counters(self, owner: str) -> dict[str, dict[str, int]]:
+        """Return each NIC's counters that a healthy fabric does not change. Raises as `check_traffic`."""
+        with self._rdma_rails(owner) as rails:
+            return {end.host.name: unchanged_counters(end.counters()) for ends in rails for end in ends}
+
+    def host_names(self) -> dict[str, tuple[str, ...]]:
+        """Return the names of each server: its machine's, its own, and its links'."""
+        inventory = self._inventory
+        return {
+            name: (server.ansible_host, name, *(each.nic.link for each in inventory.nics_of(name)))
+            for name, server in inventory.servers.items()
+        }
+
+    def rdma_gbps(self, source: str, to: str) -> float:
+        """Return the line rate less headers of RDMA between two NICs, in Gbit/s on their links."""
+        everywhere, nics = self._inventory.all.vars, self._inventory.nics
+        line_gbps = min(everywhere.rates(nics[each].nic.link).line_rate_gbps for each in (source, to))
+        return line_gbps / everywhere.scale * roce_payload_share(self._inventory.common.mtu_bytes)
+
+    def _switch_of(self, end: RdmaEnd) -> str:
+        return self._inventory.ends[self._inventory.nics[end.host.name].nic.link][1]
+
+    @contextmanager
+    def _rdma_rails(self, owner: str) -> Iterator[list[list[RdmaEnd]]]:
+        """Yield the RDMA endpoints of each rail under a lease. This machine's lease is held, too, for undo journals."""
         inventory = self._inventory
         refuse_root(inventory, "`verify --traffic`")
         with (
@@ -262,8 +299,7 @@ class RackProvider(SshTestbedProvider):
                     alone = replace(host_of(inventory, host.name, [nic]), name=nic.name)
                     end = rdma_end(alone, connection, found[nic.name], options)
                     rails.setdefault(nic.rail, []).append(end)
-            yield from check_traffic([*rails.values()], inventory.all.vars.lossless)
-            yield from self._check_timers([*rails.values()], owner)
+            yield [*rails.values()]
 
     def _check_timers(self, rails: Sequence[Sequence[RdmaEnd]], name: str) -> Iterator[Row]:
         inventory = self._inventory

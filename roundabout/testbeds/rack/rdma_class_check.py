@@ -6,9 +6,10 @@ directions. Then several servers write to one (an incast), so that its switch ma
 CNPs, and the senders must handle them, but no more than all servers sent. The module dcqcn_check tests that NICs react.
 
 Options and output are perftest's (src/perftest_parameters.c, the same from 4.4 to 26.04). `--tclass` has an effect only
-without -R (perftest_resources.c). With `--output=bandwidth` the last line of stdout is one number. Without -F, perftest
-reports nothing if CPUs' clock rates differ. Counters are mlx5's (drivers/net/ethernet/mellanox/mlx5/core/en_stats.c, of
-the physical port; drivers/infiniband/hw/mlx5/counters.c).
+without -R (perftest_resources.c). With `--output=bandwidth` or `--output=latency` the last line of stdout is one
+number. Without -F, perftest reports nothing if CPUs' clock rates differ. Counters are mlx5's (drivers/net/ethernet/
+mellanox/mlx5/core/en_stats.c, of the physical port; drivers/infiniband/hw/mlx5/counters.c) and those of Linux:
+`carrier_changes` in sysfs, and FEC's blocks by `ethtool -I --show-fec` (Linux commit be85dbfeb37c shows its output).
 """
 
 import re
@@ -37,23 +38,39 @@ EMULATED = ("-u", "20", "-s", "4096", "-t", "16")
 
 COUNTERS = r"""
 ethtool -S "$1"
-for each in "$2/ports/1/hw_counters/"*_cnp_*; do [ ! -r "$each" ] || echo "${each##*/}: $(cat "$each")"; done
+ethtool -I --show-fec "$1" 2> /dev/null
+for each in "$2/ports/1/hw_counters/"* "/sys/class/net/$1/carrier_changes"; do
+  [ ! -r "$each" ] || echo "${each##*/}: $(cat "$each")"
+done
 """
 
-# Runs ib_write_bw at one address. Root removes the limit of pinned memory, and gives up its rights then. The option for
-# the address of the TCP connection has this name since perftest 23.07 (commit 8ff29c1). Before, it listens at all
-# addresses: 4.5's --source_ip is hidden by another option of the same name.
-WRITE_BW = """
-address=$1
-shift
-case $(ib_write_bw --help 2>&1) in *bind_source_ip*) set -- --bind_source_ip "$address" "$@" ;; esac
-set -- ib_write_bw "$@"
+# Runs a program of perftest at one address. Root removes the limit of pinned memory, and gives up its rights then. The
+# option for the address of the TCP connection has this name since perftest 23.07 (commit 8ff29c1). Before, it listens
+# at all addresses: 4.5's --source_ip is hidden by another option of the same name.
+PERFTEST = """
+program=$1 address=$2
+shift 2
+case $("$program" --help 2>&1) in *bind_source_ip*) set -- --bind_source_ip "$address" "$@" ;; esac
+set -- "$program" "$@"
 [ "$(id -u)" != 0 ] || set -- setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs "$@"
 ulimit -l unlimited 2> /dev/null
 exec "$@"
 """
 
 Counters = Mapping[str, int]
+
+
+class Perftest(NamedTuple):
+    """A program of perftest with the options of one measurement, whose last line is the measured figure."""
+
+    program: str
+    options: tuple[str, ...]
+    figure: str
+
+
+BANDWIDTH = Perftest(
+    "ib_write_bw", ("-D", str(DURATION_S), "-F", "--report_gbits", "--output=bandwidth"), "a bandwidth"
+)
 
 
 class NoRdmaError(RoundaboutError):
@@ -211,38 +228,41 @@ def counter_rises(before: Counters, after: Counters) -> Counters:
 # --- ib_write_bw
 
 
-def write_to_one(sources: Sequence[RdmaEnd], to: RdmaEnd, tos: int) -> tuple[list[float], tuple[Difference, ...]]:
-    """Let all sources write to one server at once; return the rate of each, Gbit/s, and the failures."""
+def write_to_one(
+    sources: Sequence[RdmaEnd], to: RdmaEnd, tos: int, test: Perftest = BANDWIDTH
+) -> tuple[list[float], tuple[Difference, ...]]:
+    """Let all sources write to one server at once; return the figure of each, such as Gbit/s, and the failures."""
     ports = range(FIRST_PORT, FIRST_PORT + len(sources))
     with ExitStack() as stack:
         for port in ports:
-            _wait_until_listening(stack.enter_context(_run_program(to, perftest_command(to, port, tos))), to, port)
+            _wait_until_listening(
+                stack.enter_context(_run_program(to, perftest_command(to, port, tos, test))), to, port
+            )
         clients = [
-            stack.enter_context(_run_program(source, [*perftest_command(source, port, tos), to.host.address]))
+            stack.enter_context(_run_program(source, [*perftest_command(source, port, tos, test), to.host.address]))
             for source, port in zip(sources, ports, strict=True)
         ]
         for client in clients:
             client.finish(TEST_TIMEOUT_S)
-    reported = [(client, _gbps(client)) for client in clients]
+    reported = [(client, _figure(client)) for client in clients]
     failed = [
-        Difference(f"{each.host} ib_write_bw", "a bandwidth", each.describe_end())
-        for each, gbps in reported
-        if gbps is None
+        Difference(f"{each.host} {test.program}", test.figure, each.describe_end())
+        for each, figure in reported
+        if figure is None
     ]
-    return [gbps or 0.0 for _, gbps in reported], tuple(failed)
+    return [figure or 0.0 for _, figure in reported], tuple(failed)
 
 
-def _gbps(client: Program) -> float | None:
-    """Return the rate that the client printed last, if it came to its end."""
+def _figure(client: Program) -> float | None:
+    """Return the figure that the client printed last, if it came to its end."""
     last = client.lines[-1] if client.lines else ""
     return float(last) if client.status == 0 and re.fullmatch(r"[0-9]+\.[0-9]+", last) else None
 
 
-def perftest_command(of: RdmaEnd, port: int, tos: int) -> list[str]:
-    """Return the command of ib_write_bw for an endpoint. For a client, append the server's address."""
+def perftest_command(of: RdmaEnd, port: int, tos: int, test: Perftest = BANDWIDTH) -> list[str]:
+    """Return the command of a test for an endpoint. For a client, append the server's address."""
     where = ["-d", of.device, "-x", str(of.gid_index), "-p", str(port), f"--tclass={tos}"]
-    start = ["sh", "-c", WRITE_BW, "sh", of.host.address]
-    return [*start, *where, "-D", str(DURATION_S), "-F", "--report_gbits", "--output=bandwidth", *of.options]
+    return ["sh", "-c", PERFTEST, "sh", test.program, of.host.address, *where, *test.options, *of.options]
 
 
 @contextmanager
