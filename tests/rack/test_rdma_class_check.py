@@ -13,13 +13,15 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
+from roundabout.checks.acceptance.limits import read_limits
+from roundabout.checks.acceptance.rack import rdma_bandwidth_verdicts
 from roundabout.cli.rack import verify
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.models.packets.structures import PS_PER_MS
@@ -29,11 +31,18 @@ from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.hosts.playbooks import Result
 from roundabout.runner.hosts.programs import Program
 from roundabout.settings import settings
-from roundabout.testbeds.rack import dcqcn_check, provider as rack_provider, rack_lease, rdma_class_check
+from roundabout.testbeds.rack import (
+    bandwidth_check,
+    dcqcn_check,
+    provider as rack_provider,
+    rack_lease,
+    rdma_class_check,
+)
+from roundabout.testbeds.rack.bandwidth_check import PairFigures
 from roundabout.testbeds.rack.dcqcn_check import Owner, applies_timer
 from roundabout.testbeds.rack.examination import Finding
 from roundabout.testbeds.rack.inventory import LosslessClasses
-from roundabout.testbeds.rack.rdma_class_check import RdmaEnd, Row
+from roundabout.testbeds.rack.rdma_class_check import Difference, RdmaEnd, Row
 from tests.packets.networks import PACKET, PS_PER_US, Tree, change_plan
 from tests.packets.roce_jobs import STAR, dcqcn
 from tests.running import MAY_RAISE_LIMITS, load_program
@@ -57,7 +66,7 @@ def free_port() -> int:
 @pytest.fixture
 def fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ends:
     """Three hosts of this machine; what is given of one replaces how it behaves."""
-    for tool in ("ib_write_bw", "ethtool"):
+    for tool in ("ib_write_bw", "ib_write_lat", "ethtool"):
         path = tmp_path / "bin" / tool
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"#!{sys.executable} -SE\n{STAND_IN.read_text()}")
@@ -155,6 +164,60 @@ def test_cnps_that_were_handled_but_not_sent_are_reported(
     row = rdma_class_check.cnp_row(risen)
     assert [each.found for each in row.wrong] == ([wrong] if wrong else [])
     assert row.unmeasured == unmeasured
+
+
+def figures_of(ends: list[RdmaEnd]) -> dict[tuple[str, str], PairFigures]:
+    measured = bandwidth_check.measure_pairs(ends, 106, lambda _: "leaf0")
+    return {(each.source.host.name, each.to.host.name): each for each in measured}
+
+
+def test_each_nic_writes_to_those_of_other_servers(fabric: Ends, tmp_path: Path) -> None:
+    found = figures_of(fabric(s1={"needs_pairs": 4, "latency_us": 40.0})[:2])
+    assert {pair: (each.gbps, each.latency_us, each.failed) for pair, each in found.items()} == {
+        ("s0", "s1"): ({1: 90, 2: 90, 4: 90}, 2.5, ()),
+        ("s1", "s0"): ({1: 45, 2: 45, 4: 90}, 40, ()),
+    }
+    calls = (tmp_path / "calls").read_text()
+    assert re.findall("-q (.) -D 3", calls) == ["1", "1", "2", "2", "4", "4"] * 2
+
+
+def test_a_slow_nic_is_named_with_its_direction(fabric: Ends) -> None:
+    ends = fabric()
+    pairs = [
+        PairFigures(one, other, dict.fromkeys((1, 2, 4), 45.0 if one is ends[1] else 90.0), 2.5, ())
+        for one, other in permutations(ends, 2)
+    ]
+    pairs[0] = pairs[0]._replace(latency_us=40.0)
+    pairs[1] = pairs[1]._replace(failed=(Difference("s0 ib_write_bw", "a bandwidth", "it ended with 1"),))
+    verdicts = rdma_bandwidth_verdicts(pairs, lambda *_: 91.8, read_limits(None))
+    assert [(each.of, each.name, each.verdict) for each in verdicts] == [
+        ("s0 to s2", "s0 ib_write_bw", "fail"),
+        *[("NIC of s1, sending", "bandwidth", "fail")] * 3,
+        ("s0 to s1", "write_latency_us", "fail"),
+    ]
+    assert verdicts[1].found == "0.4902 of 91.8 Gbit/s, the line rate less headers, s1 to s0 by 1 queue pairs"
+
+
+def test_counters_that_must_not_change_are_read_from_nic_fec_and_link(fabric: Ends, tmp_path: Path) -> None:
+    """FEC's statistics are laid out as in the message of Linux commit be85dbfeb37c."""
+    (end,) = fabric(s0={"uncorrectable": 145})[:1]
+    folder = tmp_path / "infiniband/mlx5_0/ports/1/hw_counters"
+    (folder / "out_of_sequence").write_text("7\n")
+    counters = end.counters()
+    assert (counters["corrected_blocks"], counters["np_cnp_sent"]) == (256, 7)
+    judged = bandwidth_check.unchanged_counters(counters)
+    judged.pop("carrier_changes", None)  # of this machine's own eth0
+    assert judged == {"uncorrectable_blocks": 145, "out_of_sequence": 7}
+
+
+@pytest.mark.parametrize(("name", "counts"), [
+    ("rx_discards_phy", True), ("tx_discards_phy", True), ("rx_prio3_discards", True), ("out_of_sequence", True),
+    ("local_ack_timeout_err", True), ("packet_seq_err", True), ("rx_crc_errors_phy", True),
+    ("rx_pcs_symbol_err_phy", True), ("carrier_changes", True), ("link_down_events_phy", True),
+    ("corrected_blocks", False), ("rx_corrected_bits_phy", False), ("np_cnp_sent", False), ("rx_prio3_pause", False),
+])  # fmt: skip
+def test_counters_that_must_not_change(name: str, counts: bool) -> None:
+    assert bool(bandwidth_check.unchanged_counters({name: 1})) == counts
 
 
 def test_a_server_that_does_not_listen_says_why(fabric: Ends) -> None:

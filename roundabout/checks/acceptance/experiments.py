@@ -67,13 +67,13 @@ def bandwidth_experiment(topology: Topology, transport: Transport) -> Experiment
     """Return the experiment in which each host sends to each other one, with no other flow on the same links."""
     trials = {}
     for variant, pairs in bandwidth_pairs(topology).items():
-        jobs = {flow_name(pair): _job(pair, _one_way(topology, pair, PART_MS), transport) for pair in pairs}
-        trials[variant] = _trial(topology, jobs, iterations=PARTS)
-    return _experiment("acceptance-bandwidth", trials, repetitions=1)
+        jobs = {flow_name(pair): make_job(pair, _one_way(topology, pair, PART_MS), transport) for pair in pairs}
+        trials[variant] = make_trial(topology, jobs, iterations=PARTS)
+    return make_experiment("acceptance-bandwidth", trials, repetitions=1)
 
 
 def _one_way(topology: Topology, pair: Pair, alone_ms: float) -> Profile:
-    return _profile("one-way", 1.0, alone_ms, topology.path_payload_gbps(*pair), "pipeline")
+    return make_profile("one-way", 1.0, alone_ms, topology.path_payload_gbps(*pair), "pipeline")
 
 
 def link_variants(topology: Topology) -> dict[str, tuple[str, str]]:
@@ -92,7 +92,7 @@ def link_experiment(topology: Topology, transport: Transport, dscp: int | None =
         variant: _flows(roomy, by_name[name], pairs[name], FLOWS[word], transport)
         for variant, (name, word) in link_variants(topology).items()
     }
-    return _experiment("acceptance-links", {CLASSES: _all_to_all(roomy, transport, dscp), **trials}, repetitions=1)
+    return make_experiment("acceptance-links", {CLASSES: _all_to_all(roomy, transport, dscp), **trials}, repetitions=1)
 
 
 def job_experiment(topology: Topology, transport: Transport) -> Experiment:
@@ -101,41 +101,42 @@ def job_experiment(topology: Topology, transport: Transport) -> Experiment:
     name = topology.bottleneck.name if topology.bottleneck.name in links else next(iter(links))
     own, others = links[name]
     rate_gbps = topology.path_payload_gbps(*own)
-    job = _job(own, _profile(STANDARD, HALF_MS, HALF_MS, DEMAND * rate_gbps), transport)
-    trials = {IDLE: _trial(topology, {STANDARD: job})}
+    job = make_job(own, make_profile(STANDARD, HALF_MS, HALF_MS, DEMAND * rate_gbps), transport)
+    trials = {IDLE: make_trial(topology, {STANDARD: job})}
     for kind in CONGESTORS:
         if kind == "job":
             rival = job.model_copy(update={"workers": others})
-            trials[kind] = _trial(topology, {STANDARD: job, "rival": rival})
+            trials[kind] = make_trial(topology, {STANDARD: job, "rival": rival})
         else:
             load_gbps = LOAD * topology.path_payload_gbps(*others)
             cross = CrossTraffic.model_validate(
                 {"kind": kind, "from": others[0], "to": others[1:], "load_gbps": load_gbps}
             )
-            trials[kind] = _trial(topology, {STANDARD: job}, {"cross": cross})
-    return _experiment("acceptance-job", trials, REPETITIONS)
+            trials[kind] = make_trial(topology, {STANDARD: job}, {"cross": cross})
+    return make_experiment("acceptance-job", trials, REPETITIONS)
 
 
 def _flows(topology: Topology, link: Link, pairs: Pairs, flows: int, transport: Transport) -> TrialSpec:
     """Return a trial whose flows are jobs that only send, so that each always has data to send."""
-    profile = _profile("steady", 1.0, TURN_MS, link.payload_rate_gbps)
+    profile = make_profile("steady", 1.0, TURN_MS, link.payload_rate_gbps)
     jobs = {
-        f"f{number + 1}": _job(pairs[number % 2], profile, transport).model_copy(update={"departs_ms": LASTS_MS})
+        f"f{number + 1}": make_job(pairs[number % 2], profile, transport).model_copy(update={"departs_ms": LASTS_MS})
         for number in range(flows)
     }
-    return _trial(topology, jobs, iterations=round(LASTS_MS / TURN_MS))
+    return make_trial(topology, jobs, iterations=round(LASTS_MS / TURN_MS))
 
 
 def _all_to_all(topology: Topology, transport: Transport, dscp: int | None) -> TrialSpec:
     """Return a trial in which all hosts send to each other, so that a faulty path shows by comparison."""
     slowest_gbps = min(link.payload_rate_gbps for link in topology.links)
-    profile = _profile("everybody", HALF_MS, TURN_MS, slowest_gbps, "all-to-all")
+    profile = make_profile("everybody", HALF_MS, TURN_MS, slowest_gbps, "all-to-all")
     capture = Capture(hosts=topology.hosts, snap_bytes=64, budget_mb=10)
-    job = _job(topology.hosts, profile, transport).model_copy(update={"priority": dscp})
-    return _trial(topology, {"everybody": job}).model_copy(update={"capture": capture})
+    job = make_job(topology.hosts, profile, transport).model_copy(update={"priority": dscp})
+    return make_trial(topology, {"everybody": job}).model_copy(update={"capture": capture})
 
 
-def _profile(name: str, compute_ms: float, alone_ms: float, gbps: float, pattern: Pattern = "pairs") -> Profile:
+def make_profile(name: str, compute_ms: float, alone_ms: float, gbps: float, pattern: Pattern = "pairs") -> Profile:
+    """Return a profile that computes, and then sends by `pattern` what `gbps` carries in `alone_ms`."""
     guess = "no model; our choice, see the module"
     computing = Phase(name="compute", compute_ms=compute_ms, guess=guess)
     size = round(gbps * alone_ms * 1e6 / 8)
@@ -143,20 +144,23 @@ def _profile(name: str, compute_ms: float, alone_ms: float, gbps: float, pattern
     return Profile(name=name, model="none", source="ours", phases=(computing, sending))
 
 
-def _job(workers: tuple[str, ...], profile: Profile, transport: Transport) -> ResolvedJob:
+def make_job(workers: tuple[str, ...], profile: Profile, transport: Transport) -> ResolvedJob:
+    """Return a job of these workers."""
     return ResolvedJob(profile=profile, workers=workers, transport=transport)
 
 
-def _trial(
+def make_trial(
     topology: Topology,
     jobs: Mapping[str, ResolvedJob],
     cross_traffic: Mapping[str, CrossTraffic] | None = None,
     iterations: int = ITERATIONS,
 ) -> TrialSpec:
+    """Return the trial of these jobs and this cross traffic."""
     return TrialSpec(topology=topology, jobs=dict(jobs), cross_traffic=dict(cross_traffic or {}), iterations=iterations)
 
 
-def _experiment(name: str, trials: Mapping[str, TrialSpec], repetitions: int) -> Experiment:
+def make_experiment(name: str, trials: Mapping[str, TrialSpec], repetitions: int) -> Experiment:
+    """Return the experiment whose variants are `trials`."""
     return Experiment(
         name=name,
         about="What `roundabout acceptance` runs",

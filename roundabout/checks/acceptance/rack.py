@@ -83,19 +83,18 @@ def rdma_bandwidth_verdicts(
     pairs: Sequence[PairFigures], line_rate: Callable[[str, str], float], limits: Limits
 ) -> list[Verdict]:
     """Return the verdicts on what NICs wrote to each other by RDMA. `line_rate` returns the line rate less headers."""
-    names = {each: (each.source.host.name, each.to.host.name) for each in pairs}
-    most = {pair: line_rate(*pair) for pair in names.values()}
-    failed = [
-        Verdict(" to ".join(names[each]), wrong.what, wrong.found, wrong.expected, "fail")
-        for each in pairs
+    by_pair = {(each.source.host.name, each.to.host.name): each for each in pairs}
+    most = {pair: line_rate(*pair) for pair in by_pair}
+    found = [
+        Verdict(" to ".join(pair), wrong.what, wrong.found, wrong.expected, "fail")
+        for pair, each in by_pair.items()
         for wrong in each.failed
     ]
-    found = []
     for number in QUEUE_PAIRS:
-        gbps = {names[each]: each.gbps[number] for each in pairs}
+        gbps = {pair: each.gbps[number] for pair, each in by_pair.items()}
         found += verdicts.bandwidth_verdicts(verdicts.by_nic, gbps, most, limits, f"{number} queue pairs")
-    latency_us = {names[each]: each.latency_us for each in pairs}
-    return [*failed, *found, *verdicts.latency_verdicts(latency_us, limits)]
+    latency_us = {pair: each.latency_us for pair, each in by_pair.items()}
+    return [*found, *verdicts.latency_verdicts(latency_us, limits)]
 
 
 def rdma_verdicts(traffic: Callable[[], Iterable[Row]]) -> list[Verdict]:

@@ -17,6 +17,7 @@ from roundabout.checks.acceptance import experiments, verdicts
 from roundabout.checks.acceptance.acceptance import Acceptance, Part
 from roundabout.checks.acceptance.limits import read_limits
 from roundabout.checks.acceptance.rack import RdmaNics, settings_verdicts
+from roundabout.checks.acceptance.tables import TABLES, FabricTables, measure_tables, tables_experiment
 from roundabout.checks.check import FailedError, Verdict
 from roundabout.checks.report import report
 from roundabout.core.errors import RoundaboutError, UsageError
@@ -101,6 +102,32 @@ def accept(request: AcceptanceRequest, *, as_json: bool) -> None:
     if found.failures:
         reported = [f"{each.of}: {each.name}: found {each.found}, expected {each.expected}" for each in found.failures]
         raise FailedError("the fabric does not pass", "\n".join(reported[:SHOWN]))
+
+
+def tabulate(request: AcceptanceRequest, *, as_json: bool) -> None:
+    """Measure the tables of BMWG's draft on any testbed that counts bytes, and store and show them.
+
+    Raises UsageError for a topology or a testbed without any table.
+    """
+    execution.undo_when_ended()
+    console = Screen(stderr=as_json)
+    topology = load_topology(request.topology)
+    experiment = tables_experiment(topology, _transport(request.transport))
+    provider = execution.requested_provider(request.testbed, request.inventory)
+    found = FabricTables(topology=topology.name, where=dict(provider.where))
+
+    def note_fidelity(testbed: Testbed) -> None:
+        found.fidelity = testbed.fidelity
+
+    with show_progress(console) as observer:
+        runner = Runner(provider, observer, undo)
+        run = runner.start(experiment, "acceptance", request.runs, preflight=note_fidelity)
+    if not len(run.table("counters", valid_only=False)):
+        raise UsageError(f"found testbed {provider.where['testbed']}, expected one whose hosts count bytes")
+    found.runs.append(str(run.path))
+    found.rows, found.parts = measure_tables(topology, run), {name: [] for name in TABLES}
+    found.invalid = [f"{each['variant']}: {each['reason']}" for each in run.trials() if not each["valid"]]
+    report(found, request.runs / "acceptance" / new_run_id(), console, as_json=as_json)
 
 
 def _measure_all(request: AcceptanceRequest, fabric: FabricTest, found: Acceptance, runner: Runner) -> None:

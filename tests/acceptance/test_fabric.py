@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Acceptance without a lab: bandwidth of each pair, counters, the verdict on each host, soak, and BMWG's tables."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.expectations import acceptance_metrics as analysis, fabric_benchmarks
+from roundabout.checks.acceptance import experiments, tables
+from roundabout.checks.acceptance.acceptance import Acceptance
+from roundabout.checks.acceptance.limits import read_limits
+from roundabout.checks.acceptance.run import FabricTest, judge_bandwidth, soak
+from roundabout.checks.acceptance.verdicts import counter_verdicts
+from roundabout.checks.check import Verdict
+from roundabout.cli.main import main
+from roundabout.core.disjoint_rounds import disjoint_rounds
+from roundabout.runner.run import Runner
+from roundabout.spec import load_topology
+from roundabout.spec.frames import roce_payload_bytes, roce_payload_share
+from roundabout.spec.transports import Transport
+from roundabout.testbeds import find_provider, undo
+from tests.computed_runs import RUNNER
+from tests.observers import Silent
+
+pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).parents[2]
+TOPOLOGY, LIMITS = load_topology("dumbbell-2x2"), read_limits(None)
+DCQCN = Transport.model_validate({"name": "dcqcn"})
+PACKETS = Runner(find_provider({"testbed": "packets"}), Silent(), undo)
+FABRIC = FabricTest(TOPOLOGY, DCQCN, experiments.OWN_DSCP)
+
+
+def accepted(**parts: list[Verdict]) -> Acceptance:
+    hosts: dict[str, tuple[str, ...]] = {host: (f"gpu{host[1:]}.example.org", host) for host in TOPOLOGY.hosts}
+    return Acceptance(topology="dumbbell-2x2", where={"testbed": "lab"}, limits=LIMITS, hosts=hosts, parts=parts)
+
+
+def test_rounds_use_nothing_twice() -> None:
+    assert disjoint_rounds(["ab", "cd", "ac", "bd"], set) == [["ab", "cd"], ["ac", "bd"]]
+
+
+def test_each_ordered_pair_of_hosts_has_its_links_for_itself() -> None:
+    rounds = experiments.bandwidth_pairs(TOPOLOGY)
+    assert sorted(pair for pairs in rounds.values() for pair in pairs) == sorted(
+        (one, other) for one in TOPOLOGY.hosts for other in TOPOLOGY.hosts if one != other
+    )
+    for pairs in rounds.values():
+        crossed = [hop.link.name for pair in pairs for hop in TOPOLOGY.path(*pair)]
+        assert len(crossed) == len(set(crossed))
+
+
+def test_bandwidth_is_judged_by_pair_and_direction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = RUNNER.start(experiments.bandwidth_experiment(TOPOLOGY, DCQCN), "acceptance", tmp_path)
+    (_, healthy) = judge_bandwidth(FABRIC, accepted(), run)
+    assert (healthy.name, healthy.verdict, healthy.found.partition(" ")[0]) == ("bandwidth", "pass", "1")
+    rates = analysis.bandwidths(run)
+    assert rates.keys() == {f"{one}-to-{other}" for one in TOPOLOGY.hosts for other in TOPOLOGY.hosts if one != other}
+    slow = {name: rate / 2 if name.endswith("-to-s1") else rate for name, rate in rates.items()}
+    monkeypatch.setattr(analysis, "bandwidths", lambda _: slow)
+    (_, found) = judge_bandwidth(FABRIC, accepted(), run)
+    assert (found.of, found.verdict) == ("link s1, tor0 to s1", "fail")
+    assert found.found == "0.5 of 43 Gbit/s, the line rate less headers, s0 to s1 by one flow"
+    del slow["s2-to-s3"]
+    found_by_pair = {each.of for each in judge_bandwidth(FABRIC, accepted(), run)[1:]}
+    assert found_by_pair == {"s0 to s1", "s2 to s1", "s2 to s3", "s3 to s1"}
+
+
+def test_rdma_payload_is_the_line_rate_less_headers() -> None:
+    """Path MTUs are those that Linux takes at an Ethernet MTU: 1024 at 1500, 4096 at 4200 and 9000 (ib_addr.h).
+
+    ib_write_bw of 100 Gbit/s NICs is publicly reported as 92.6 Gbit/s with 1024, and 98.0 with 4096.
+    """
+    assert [roce_payload_bytes(each) for each in (1280, 1500, 4191, 4192, 9000)] == [1024, 1024, 2048, 4096, 4096]
+    assert roce_payload_share(1500) == pytest.approx(0.926, abs=5e-4)
+    assert roce_payload_share(9000) == pytest.approx(0.980, abs=5e-4)
+
+
+def test_a_risen_counter_fails_its_host() -> None:
+    (verdict,) = counter_verdicts({("s0", "carrier_changes"): 2, ("s1", "rx_dropped"): 0}, LIMITS)
+    assert (verdict.of, verdict.name, verdict.found, verdict.verdict) == (
+        "host s0, carrier_changes",
+        "risen",
+        "2",
+        "fail",
+    )
+    (passed,) = counter_verdicts({("s1", "rx_dropped"): 0}, LIMITS)
+    assert (passed.found, passed.verdict) == ("none of rx_dropped", "pass")
+
+
+def test_counters_of_hosts_and_links_are_compared(tmp_path: Path) -> None:
+    import pyarrow as pa  # noqa: PLC0415
+
+    from roundabout.store import schemas  # noqa: PLC0415
+
+    common = {"trial": "t", "attempt": 1, "host": "s0"}
+    drops = [
+        {**common, "interface": "eth0", "host_ns": at, "tx_dropped": 5, "rx_dropped": value}
+        for at, value in enumerate((1, 1, 4))
+    ]
+    states = [
+        {**common, "device": "eth0", "source": "link", "counter": "up", "host_ns": at, "value": value}
+        for at, value in enumerate((1, 1, 0, 1))
+    ]
+    rows = {"counters": drops, "device_counters": states}
+
+    class Stored:
+        def table(self, name: str, **_: Any) -> pa.Table:
+            return pa.Table.from_pylist(rows[name], schema=schemas.schema(name))
+
+    run: Any = Stored()
+    assert analysis.unwanted_counts(run) == {
+        ("s0", "tx_dropped"): 0, ("s0", "rx_dropped"): 3, ("s0", "carrier_changes"): 2,
+    }  # fmt: skip
+
+
+def failure(of: str) -> Verdict:
+    return Verdict(of, "bandwidth", "0.5", "at least 0.9", "fail")
+
+
+@pytest.mark.parametrize(("of", "concerned"), [
+    ("link s1, tor0 to s1", {"s1"}),
+    ("s0 to s1", {"s0", "s1"}),
+    ("host s3, carrier_changes", {"s3"}),
+    ("NIC of s2, sending", {"s2"}),
+    ("link L1", {"s0", "s1", "s2", "s3"}),
+])  # fmt: skip
+def test_a_finding_concerns_the_hosts_that_it_names_or_all(of: str, concerned: set[str]) -> None:
+    record = accepted(links=[failure(of)]).record()
+    assert {host for host, each in record["hosts"].items() if each["verdict"] == "fail"} == concerned
+    assert record["accepted"] is False
+
+
+def test_the_documented_prolog_drains_the_node_that_failed_alone(tmp_path: Path) -> None:
+    page = (ROOT / "docs/how-to/acceptance.md").read_text()
+    (script,) = re.findall(r"```sh\n(#!/bin/sh\n.*?)```", page, re.DOTALL)
+    verdict = tmp_path / "verdict.json"
+    program = tmp_path / "prolog.sh"
+    program.write_text(script.replace("/shared/fabric-verdict.json", str(verdict)))
+
+    def prolog(node: str) -> subprocess.CompletedProcess[str]:
+        environment = {"SLURMD_NODENAME": node, "PATH": "/usr/bin:/bin"}
+        return subprocess.run(["sh", program], env=environment, capture_output=True, text=True)
+
+    assert prolog("gpu1").returncode == 0, "no verdict yet"
+    verdict.write_text(json.dumps(accepted(links=[failure("link s1, tor0 to s1")]).record()))
+    drained = prolog("gpu1")
+    assert drained.returncode == 1
+    assert "link s1, tor0 to s1: bandwidth: found 0.5, expected at least 0.9" in drained.stdout
+    assert [prolog(node).returncode for node in ("gpu0", "gpu10", "gpu1.example.org")] == [0, 0, 1]
+    verdict.write_text("{")
+    assert prolog("gpu1").returncode == 0, "an unreadable verdict drains nothing"
+
+
+def test_soak_repeats_until_a_round_fails_and_says_how_stable_the_job_was() -> None:
+    found, slowdowns = accepted(links=[]), iter((1.0, 1.1, 1.2))
+
+    def measure_round(own: Acceptance) -> None:
+        slowdown = next(slowdowns)
+        own.parts["job"] = [Verdict("the job", "slowdown_idle", str(slowdown), "", "pass", slowdown)]
+        if slowdown > 1.15:
+            own.parts["job"].append(failure("host s0"))
+
+    soak(1.0, measure_round, found, Silent())
+    assert [each.of for each in found.parts["soak"]] == ["round 1", "round 2", "round 3", "host s0", "all rounds"]
+    assert found.parts["soak"][-1].found == "0.0909"
+    assert found.failures == [failure("host s0")]
+    soak(0.0, measure_round, none := accepted(), Silent())
+    assert "soak" not in none.parts
+
+
+# --- BMWG's tables
+
+
+def test_overlaps_are_of_spine_links_that_both_jobs_use() -> None:
+    experiment = tables.tables_experiment(load_topology("leaf-spine-8x8"), DCQCN)
+    specs = {cell.variant: cell.spec for cell in experiment.cells}
+    assert [each for each in specs if each.startswith("overlap")] == [
+        "overlap-alone", "overlap-0", "overlap-25", "overlap-50", "overlap-75",
+    ]  # fmt: skip
+    for overlap in tables.OVERLAPS:
+        spec = specs[f"overlap-{overlap}"]
+        used = {}
+        for name, job in spec.jobs.items():
+            hops = [
+                route[1]
+                for each in job.transfers(job.profile.phases[1])
+                for route in job.routes(name, each, spec.topology)
+            ]
+            used[name] = {(hop.link.name, hop.sender) for hop in hops}
+            assert len(used[name]) == len(hops) == 8, "no flow of a job meets another one of it"
+        assert len(used["j1"] & used["j2"]) == 8 * overlap / 100
+
+
+def test_tables_have_what_a_topology_has_hosts_and_paths_for() -> None:
+    dumbbell = {cell.variant for cell in tables.tables_experiment(TOPOLOGY, DCQCN).cells}
+    assert dumbbell == {"incast-2", *(f"qps-{each}" for each in tables.QUEUE_PAIRS)}
+    pods = {cell.variant for cell in tables.tables_experiment(load_topology("pod-leaf-spine"), DCQCN).cells}
+    assert {"incast-64", "onset-64", "overlap-75"} <= pods and "onset-256" not in pods
+    assert main(["acceptance", "--tables", "--topology", "pair", "--testbed", "packets"]) == 2
+
+
+def test_tables_on_packets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """One command. The dumbbell has one link between its two switches, and three hosts that can send to the first."""
+    for name, value in {"REPETITIONS": 2, "QUEUE_PAIRS": (4,)}.items():
+        monkeypatch.setattr(tables, name, value)
+    words = ["acceptance", "--tables", "--topology", "dumbbell-2x2", "--testbed", "packets", "--runs", str(tmp_path)]
+    assert main([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    incast, spread = found["rows"]["incast"]["2"], found["rows"]["qps"]["4"]
+    assert 0.8 < incast["of line rate"] <= 1 and incast["JFI of senders"] > 0.95
+    assert incast["PFC pauses/s"] is not None and incast["ECN marking ratio, %"] > 0
+    assert (spread["MMR"], spread["JFI of links"]) == (1, 1)
+    assert spread["busiest link, Gbit/s"] == pytest.approx(spread["throughput, Gbit/s"], rel=0.02)
+    assert found["rows"]["overlap"] == found["rows"]["onset"] == {}
+    page = next(tmp_path.glob("acceptance/*/report.html")).read_text()
+    assert "draft-calabria-bmwg-ai-fabric-training-bench-00" in page and "forbids limits" in page
+    assert "overlap: not measured at 0, 25, 50, 75: dumbbell-2x2 lacks hosts or paths for it." in page
+
+
+def test_interference_and_convergence_on_packets(tmp_path: Path) -> None:
+    topology = load_topology("leaf-spine-8x8")
+    whole = tables.tables_experiment(topology, DCQCN)
+    wanted = ("overlap-alone", "overlap-50", "onset-4")
+    cells = tuple(cell for cell in whole.cells if cell.variant in wanted)
+    experiment = whole.model_copy(update={"cells": cells, "factors": {"variant": wanted}, "repetitions": 1})
+    rows = tables.measure_tables(topology, PACKETS.start(experiment, "acceptance", tmp_path))
+    overlap = rows["overlap"][50]
+    assert overlap["JCT interference factor"] == pytest.approx(1.5, abs=0.2), (
+        "half of a job's flows have half a link while both send"
+    )
+    assert overlap["JCT ratio"] == pytest.approx(overlap["JCT interference factor"], rel=0.05)
+    onset = rows["onset"][4]
+    assert onset["fair share, Gbit/s"] == pytest.approx(9.1 / 8, rel=0.05)
+    assert onset["converged repetitions"] in (0, 1) and onset["CV"] is None
+
+
+def test_flows_have_converged_when_all_are_near_their_fair_share() -> None:
+    class Onset:
+        """Two flows in equal steps from 10 ms on: the first falls from 9 to 5 Gbit/s, and the second rises from 1."""
+
+        senders = ("s0", "s1")
+        onset_ms, end_ms = 10.0, 410.0
+
+        def sent_bytes(self, instants_ms: Any, *_: str, host: str) -> Any:
+            first = np.interp(np.arange(500), [10, 210], [9.0, 5.0])  # Gbit/s, by ms
+            rates = first if host == "s0" else 10 - first
+            return np.interp(instants_ms, np.arange(500), np.cumsum(rates) * 1e6 / 8)
+
+    trial: Any = Onset()
+    row = fabric_benchmarks.convergence(trial)
+    # The rates are within 10 % of 5 Gbit/s from 185 ms on, 175 ms after the onset; a window of 50 ms has that mean.
+    assert row["convergence time, ms"] == pytest.approx(175 + fabric_benchmarks.WINDOW_MS / 2, abs=10)
+    assert row["fair share, Gbit/s"] == pytest.approx(5)
