@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from roundabout.checks.acceptance.acceptance import Part
 from roundabout.runner.transports import TOOL
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.calibration.calibration import NEVER_MARK, Ecn
@@ -28,7 +29,7 @@ class Fault:
     """
 
     spoil: Spoil
-    part: str
+    part: Part
     of: str
     name: str
     found: str
@@ -88,10 +89,11 @@ def other_thresholds(lab: Lab) -> None:
     )
 
 
+FLAP = "(sleep 0.5; ip link set s3 down; sleep 0.1; ip link set s3 up) > /dev/null 2>&1 &"  # while flows send
 OTHER_T = (str(TOOL), "set", "dcqcn", "T_us=20000")
 RENO = ("sysctl", "-qw", "net.ipv4.tcp_congestion_control=reno")  # the one that every namespace may choose
 FAULTS = {
-    "half-rate": Fault(halves("tor0", "s1"), "links", "link s1, two flows", "use_two", "0."),
+    "half-rate": Fault(halves("tor0", "s1"), "bandwidth", "link s1, tor0 to s1", "bandwidth", "0."),
     "no-marking": Fault(unmarked, "links", "trial ", "valid", "tor0's port to tor1 marks", drifts=True),
     "other-thresholds": Fault(other_thresholds, "links", "trial ", "valid", "tor0's port to tor1 marks", drifts=True),
     "wrong-class": Fault(filters("tor1", "s2", "remark"), "links", "link s2, s2 to tor1", "wrong_class", "DSCP 8"),
@@ -99,6 +101,9 @@ FAULTS = {
     "other-mtu": Fault(does("s3", "ip", "link", "set", "eth0", "mtu", "1400"), "paths", "host s3", "mtu_bytes", "1400"),
     "lossy-link": Fault(filters("tor1", "s3", "lose"), "links", "link s3, s3 to tor1", "resent", ""),
     "slow-link": Fault(filters("tor0", "s1", "delay"), "paths", "link s1", "rtt_ms", ""),
+    "flapping-link": Fault(
+        does("tor1", "sh", "-c", FLAP), "bandwidth", "host s3, carrier_changes", "risen", "", drifts=True
+    ),
     "dead-cable": Fault(does("tor1", "ip", "link", "set", "s3", "down"), "paths", "link s3", "lost", "10"),
     "other-congestion-control": Fault(
         does("s2", *RENO), "links", "trial ", "valid", "s2: sysctl net.ipv4.tcp_congestion_control", drifts=True

@@ -338,8 +338,7 @@ def test_a_lab_with_another_mtu_on_one_host_does_not_pass(accept: Acceptor) -> N
 def test_a_fault_is_found_and_named(accept: Acceptor, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("roundabout.runner.run.MAX_REPEATS", 0)
     fault = FAULTS[name]
-    wanted: tuple[Part, ...] = ("links",) if fault.part == "links" else ("paths",)
-    found = accept(fault, *wanted)
+    found = accept(fault, fault.part)
     print(*found.failures, sep="\n")
     assert is_named(fault, found), found.failures
 
@@ -347,8 +346,8 @@ def test_a_fault_is_found_and_named(accept: Acceptor, name: str, monkeypatch: py
 @pytest.mark.proof
 @pytest.mark.quiet
 @needs_root
-@pytest.mark.parametrize("number", range(10))
+@pytest.mark.parametrize("number", range(5))
 def test_a_lab_passes(accept: Acceptor, number: int) -> None:
     found = accept(None, *PARTS)
     assert not found.failures
-    assert list(found.parts) == list(PARTS)
+    assert list(found.parts) == [*PARTS[:2], "counters", *PARTS[2:]]

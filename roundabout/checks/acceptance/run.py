@@ -5,6 +5,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -94,11 +95,12 @@ def accept(request: AcceptanceRequest, *, as_json: bool) -> None:
     if not isinstance(provider, SshTestbedProvider):
         raise UsageError(f"found testbed {provider.where['testbed']}, expected one whose hosts send packets")
     found = Acceptance(topology=topology.name, where=dict(provider.where), limits=limits, hosts=_host_names(topology))
-    with show_progress(console) as observer:
-        _measure_all(
-            request, FabricTest(topology, transport, experiments.OWN_DSCP), found, Runner(provider, observer, undo)
-        )
-    report(found, request.runs / "acceptance" / new_run_id(), console, as_json=as_json)
+    fabric = FabricTest(topology, transport, experiments.OWN_DSCP)
+    with ExitStack() as at_end, show_progress(console) as observer:
+        measure_round = _measure_all(request, fabric, found, Runner(provider, observer, undo))
+        folder = request.runs / "acceptance" / new_run_id()
+        at_end.callback(report, found, folder, console, as_json=as_json)  # also of an interrupted soak
+        soak(request.soak_hours, measure_round, found, observer)
     if found.failures:
         reported = [f"{each.of}: {each.name}: found {each.found}, expected {each.expected}" for each in found.failures]
         raise FailedError("the fabric does not pass", "\n".join(reported[:SHOWN]))
@@ -130,8 +132,10 @@ def tabulate(request: AcceptanceRequest, *, as_json: bool) -> None:
     report(found, request.runs / "acceptance" / new_run_id(), console, as_json=as_json)
 
 
-def _measure_all(request: AcceptanceRequest, fabric: FabricTest, found: Acceptance, runner: Runner) -> None:
-    """Measure all parts, and on a rack also what no trial measures. Then soak, if requested."""
+def _measure_all(
+    request: AcceptanceRequest, fabric: FabricTest, found: Acceptance, runner: Runner
+) -> Callable[[Acceptance], None]:
+    """Measure all parts, and on a rack also what no trial measures. Return the function that measures them again."""
     collective = load_experiment(request.collective) if request.collective else None
     provider, nics = runner.provider, None
     if request.inventory:
@@ -155,7 +159,7 @@ def _measure_all(request: AcceptanceRequest, fabric: FabricTest, found: Acceptan
         run = runner.start(collective, request.collective, request.runs)
         found.runs.append(str(run.path))
         found.parts["collective"] = judge_collective(collective, found, run)
-    soak(request.soak_hours, measure_round, found, runner.observer)
+    return measure_round
 
 
 def _host_names(topology: Topology) -> dict[str, tuple[str, ...]]:
