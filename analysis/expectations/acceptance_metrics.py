@@ -58,11 +58,14 @@ def link_figures(run: Run, links: Mapping[str, str]) -> dict[str, LinkSharing]:
 
 
 def bandwidths(run: Run) -> dict[str, float]:
-    """Return the payload rate at which each job's first worker sent, in Gbit/s, without its first iteration."""
-    iterations = run.table("iterations", valid_only=False)
-    iterations = iterations.filter(pc.and_(pc.equal(iterations["rank"], 0), pc.greater(iterations["iteration"], 0)))
-    sums = iterations.group_by("job").aggregate([("sent_bytes", "sum"), ("communication_ms", "sum")])
-    return {row["job"]: row["sent_bytes_sum"] * 8e-6 / row["communication_ms_sum"] for row in sums.to_pylist()}
+    """Return the highest payload rate at which each job's second worker received in one iteration, in Gbit/s.
+
+    It is what the path can carry. Pauses of a busy host lower the rate of single iterations.
+    """
+    iterations = _only(run.table("iterations", valid_only=False), "rank", 1)
+    rates = pc.divide(pc.multiply(iterations["received_bytes"], 8e-6), iterations["communication_ms"])
+    best = iterations.append_column("gbps", rates).group_by("job").aggregate([("gbps", "max")])
+    return {row["job"]: row["gbps_max"] for row in best.to_pylist()}
 
 
 def bus_bandwidths(run: Run) -> dict[str, float]:

@@ -56,7 +56,7 @@ def test_each_ordered_pair_of_hosts_has_its_links_for_itself() -> None:
 
 
 def test_bandwidth_is_judged_by_pair_and_direction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = RUNNER.start(experiments.bandwidth_experiment(TOPOLOGY, DCQCN), "acceptance", tmp_path)
+    run = RUNNER.start(experiments.bandwidth_experiment(TOPOLOGY), "acceptance", tmp_path)
     (_, healthy) = judge_bandwidth(FABRIC, accepted(), run)
     assert (healthy.name, healthy.verdict, healthy.found.partition(" ")[0]) == ("bandwidth", "pass", "1")
     rates = analysis.bandwidths(run)
@@ -65,7 +65,7 @@ def test_bandwidth_is_judged_by_pair_and_direction(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(analysis, "bandwidths", lambda _: slow)
     (_, found) = judge_bandwidth(FABRIC, accepted(), run)
     assert (found.of, found.verdict) == ("link s1, tor0 to s1", "fail")
-    assert found.found == "0.5 of 43 Gbit/s, the line rate less headers, s0 to s1 by one flow"
+    assert found.found == "0.5 of 43 Gbit/s, the line rate less headers, by one flow"
     del slow["s2-to-s3"]
     found_by_pair = {each.of for each in judge_bandwidth(FABRIC, accepted(), run)[1:]}
     assert found_by_pair == {"s0 to s1", "s2 to s1", "s2 to s3", "s3 to s1"}

@@ -22,7 +22,7 @@ from roundabout.spec.trial_spec import TrialSpec
 
 FLOWS = {"two": 2, "many": 4}  # number of flows through a link in each direction
 LASTS_MS = 3000.0  # duration of flows
-PART_MS, PARTS = 250.0, 4  # sending times of a flow that is alone on its links; the first part warms it up
+PART_MS, PARTS = 125.0, 8  # sending times of a flow that is alone on its links, of which the best counts
 TURN_MS = 60.0  # sending time, on an idle link, after which a flow waits for its peer
 CLASSES = "classes"
 STANDARD = "standard"
@@ -63,9 +63,12 @@ def flow_name(pair: Pair) -> str:
     return "-to-".join(pair)
 
 
-def bandwidth_experiment(topology: Topology, transport: Transport) -> Experiment:
-    """Return the experiment in which each host sends to each other one, with no other flow on the same links."""
-    trials = {}
+def bandwidth_experiment(topology: Topology) -> Experiment:
+    """Return the experiment in which each host sends to each other one, with no other flow on the same links.
+
+    Flows are of CUBIC, which fills a link that it has for itself, so that they measure links and not a transport.
+    """
+    trials, transport = {}, Transport(name="cubic")
     for variant, pairs in bandwidth_pairs(topology).items():
         jobs = {flow_name(pair): make_job(pair, _one_way(topology, pair, PART_MS), transport) for pair in pairs}
         trials[variant] = make_trial(topology, jobs, iterations=PARTS)

@@ -77,7 +77,7 @@ class FabricTest:
     def experiment(self, part: Part) -> Experiment:
         """Return the experiment that measures `part`."""
         if part == "bandwidth":
-            return experiments.bandwidth_experiment(self.topology, self.transport)
+            return experiments.bandwidth_experiment(self.topology)
         if part == "job":
             return experiments.job_experiment(self.topology, self.transport)
         return experiments.link_experiment(self.topology, self.transport, self.dscp)

@@ -151,7 +151,7 @@ def _pairs(leaves: Leaves, transport: Transport, flows: int) -> Jobs:
 
 def _flow(topology: Topology, pair: Pair, transport: Transport, sharers: int) -> ResolvedJob:
     """Return a job that only sends, in turns of TURN_MS if as many flows share the receiver's link."""
-    profile = make_profile("flow", 0.1, TURN_MS / sharers, topology.path_payload_gbps(*pair), "pipeline")
+    profile = make_profile("flow", 1.0, TURN_MS / sharers, topology.path_payload_gbps(*pair), "pipeline")
     return make_job(pair, profile, transport).model_copy(update={"departs_ms": FLOW_MS})
 
 

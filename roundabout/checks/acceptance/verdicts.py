@@ -64,7 +64,7 @@ def bandwidth_verdicts(
     words = ""
     if shares:
         slowest = min(shares, key=shares.__getitem__)
-        words = f" of {most_gbps[slowest]:.4g} Gbit/s, the line rate less headers, {' to '.join(slowest)} by {flows}"
+        words = f" of {most_gbps[slowest]:.4g} Gbit/s, the line rate less headers, by {flows}"
     found = _judge_paths(route, "bandwidth", shares, limits, min)
     return [replace(each, found=each.found + words) for each in found]
 
@@ -217,7 +217,9 @@ def _judge_paths(
     if not bad:
         return [worst]
     blamed = find_suspects(route, bad, values.keys() - set(bad))
-    return [replace(worst, of=each) for each in blamed or [f"{sender} to {receiver}" for sender, receiver in bad]]
+    if blamed:
+        return [replace(worst, of=each) for each in blamed]
+    return [judge_figure(" to ".join(pair), name, _exactly(values[pair]), limits) for pair in bad]
 
 
 def _counts(name: str) -> tuple[str, ...]:
