@@ -190,7 +190,7 @@ def measure(fabric: FabricTest, wanted: Sequence[Part], found: Acceptance, runne
             return
         found.runs.append(str(run.path))
         found.parts[part] = JUDGES[part](fabric, found, run)
-        risen += analysis.unwanted_counts(run)
+        risen.update(analysis.unwanted_counts(run))  # keeps counters that did not rise
         found.parts["counters"] = verdicts.counter_verdicts(risen, found.limits)
 
 

@@ -32,7 +32,7 @@ Pair = tuple[RdmaEnd, RdmaEnd]
 
 
 class PairFigures(NamedTuple):
-    """What one NIC wrote to another: Gbit/s by number of queue pairs, the latency in us, and what failed."""
+    """The figures of writes from one NIC to another: Gbit/s by number of queue pairs, and the latency in us."""
 
     source: RdmaEnd
     to: RdmaEnd
