@@ -259,6 +259,22 @@ def test_jobs_come_and_go_while_others_run():
     assert found[:, 0, 4:] == pytest.approx(np.array([[20 * RATE, 0], [0, 20 * RATE]]))
 
 
+def test_replaced_phases_count_from_the_next_phase_on():
+    """Three iterations of 10 ms of computing and 20 ms of sending, which the second link halves from the second on."""
+    engine = Engine(ResidualCapacity.constant({("a", "b"): 100.0, ("a", "c"): 50.0}))
+
+    def phases(to):
+        return ComputePhase(10.0), SendPhase((Stream(0, 0, (("a", to),), 2000.0),), 20.0, (Barrier((0,), (0,)),))
+
+    engine.add("j", FluidJob(phases("b"), 1, iterations=3))
+    engine.run(15.0)
+    engine.replace("j", phases("c"))
+    engine.run_to_end()
+    assert np.diff(engine.iterations("j")[0, :, (0, 2)], axis=0).ravel() == pytest.approx([30, 50, 50])
+    with pytest.raises(EngineError, match="differ in number"):
+        engine.replace("j", phases("c")[:1])
+
+
 def test_a_job_that_departs_by_itself_is_named():
     engine = Engine(ResidualCapacity.constant(WIDE))
     engine.add("j", one_way(0, 2, departs_ms=70.0))

@@ -90,7 +90,34 @@ class Engine:
         self._jobs[name] = job
         self._running.add(name)
 
+    def replace(self, name: str, phases: Sequence[ComputePhase | SendPhase]) -> None:
+        """Replace a job's phases, by as many, from the next one that it begins: for example, to move its flows.
+
+        Raises:
+            EngineError: the job's workers do not all leave each phase together, or the numbers of phases differ.
+        """
+        job = self._jobs[name]
+        merged = merge_workers(replace(job, phases=tuple(phases)))
+        if max(merged.workers, merge_workers(job).workers) > 1 or len(phases) != len(job.phases):
+            raise EngineError(
+                f"job {name}: found phases that differ in number, or workers that leave them one by one, "
+                "expected as many phases, which all workers leave together"
+            )
+        self._library.fluid_replace(self._engine, self._places[name], *self._phases(merged))
+
     def _add(self, job: FluidJob) -> int:
+        return int(
+            self._library.fluid_add(
+                self._engine,
+                self._new("struct fluid_job *", _job_fields(job)),
+                self._new("double[]", job.stretches),
+                len(job.stretches),
+                *self._phases(job),
+            )
+        )
+
+    def _phases(self, job: FluidJob) -> tuple[Any, ...]:
+        """Return a job's phases as arguments of the C API."""
         phases = [_phase_fields(phase) for phase in job.phases]
         sends = [phase for phase in job.phases if isinstance(phase, SendPhase)]
         barriers = [barrier for phase in sends for barrier in phase.barriers]
@@ -98,19 +125,13 @@ class Engine:
             (each.sender, each.receiver, -1 if each.passes_on is None else each.passes_on, len(each.path), each.size)
             for each in job.streams
         ]
-        return int(
-            self._library.fluid_add(
-                self._engine,
-                self._new("struct fluid_job *", _job_fields(job)),
-                self._new("double[]", job.stretches),
-                len(job.stretches),
-                self._new("struct fluid_phase[]", phases),
-                len(phases),
-                self._new("struct fluid_stream[]", streams),
-                self._new("struct fluid_barrier[]", [(len(each.workers), len(each.awaits)) for each in barriers]),
-                self._new("int32_t[]", [self._edges[edge] for each in job.streams for edge in each.path]),
-                self._new("int32_t[]", [place for each in barriers for place in (*each.workers, *each.awaits)]),
-            )
+        return (
+            self._new("struct fluid_phase[]", phases),
+            len(phases),
+            self._new("struct fluid_stream[]", streams),
+            self._new("struct fluid_barrier[]", [(len(each.workers), len(each.awaits)) for each in barriers]),
+            self._new("int32_t[]", [self._edges[edge] for each in job.streams for edge in each.path]),
+            self._new("int32_t[]", [place for each in barriers for place in (*each.workers, *each.awaits)]),
         )
 
     def stop(self, name: str) -> None:

@@ -22,13 +22,14 @@ fluid_engine *fluid_create(const double *bytes_per_ms, const std::size_t *steps,
 
 void fluid_free(fluid_engine *engine) { delete engine; }
 
-std::size_t fluid_add(fluid_engine *engine, const fluid_job *job, const double *stretches, std::size_t stretch_count,
-                      const fluid_phase *phases, std::size_t phase_count, const fluid_stream *streams,
-                      const fluid_barrier *barriers, const std::int32_t *paths, const std::int32_t *members) {
-  fluid::Plan plan{*job};
-  plan.stretches.assign(stretches, stretches + stretch_count);
-  for (const fluid_phase &each : std::span(phases, phase_count)) {
-    fluid::Phase &phase = plan.phases.emplace_back(fluid::Phase{each.ms, each.sends != 0});
+namespace {
+
+std::vector<fluid::Phase> read_phases(fluid_engine *engine, std::span<const fluid_phase> phases,
+                                      const fluid_stream *streams, const fluid_barrier *barriers,
+                                      const std::int32_t *paths, const std::int32_t *members) {
+  std::vector<fluid::Phase> found;
+  for (const fluid_phase &each : phases) {
+    fluid::Phase &phase = found.emplace_back(fluid::Phase{each.ms, each.sends != 0});
     for (std::int32_t i = 0; i < each.streams; i++, streams++) {
       auto &path = phase.streams.emplace_back(fluid::Stream{*streams}).path;
       for (std::int32_t link = 0; link < streams->links; link++)
@@ -42,7 +43,24 @@ std::size_t fluid_add(fluid_engine *engine, const fluid_job *job, const double *
       members += barriers->awaits;
     }
   }
+  return found;
+}
+
+} // namespace
+
+std::size_t fluid_add(fluid_engine *engine, const fluid_job *job, const double *stretches, std::size_t stretch_count,
+                      const fluid_phase *phases, std::size_t phase_count, const fluid_stream *streams,
+                      const fluid_barrier *barriers, const std::int32_t *paths, const std::int32_t *members) {
+  fluid::Plan plan{*job};
+  plan.stretches.assign(stretches, stretches + stretch_count);
+  plan.phases = read_phases(engine, std::span(phases, phase_count), streams, barriers, paths, members);
   return engine->add(std::move(plan));
+}
+
+void fluid_replace(fluid_engine *engine, std::size_t job, const fluid_phase *phases, std::size_t phase_count,
+                   const fluid_stream *streams, const fluid_barrier *barriers, const std::int32_t *paths,
+                   const std::int32_t *members) {
+  engine->replace(job, read_phases(engine, std::span(phases, phase_count), streams, barriers, paths, members));
 }
 
 void fluid_stop(fluid_engine *engine, std::size_t job) { engine->stop(job); }

@@ -65,6 +65,11 @@ size_t fluid_add(struct fluid_engine *engine, const struct fluid_job *job, const
                  const struct fluid_stream *streams, const struct fluid_barrier *barriers, const int32_t *paths,
                  const int32_t *members);
 
+// Replaces a job's phases from its next phase on, by as many phases. The job must have one worker.
+void fluid_replace(struct fluid_engine *engine, size_t job, const struct fluid_phase *phases, size_t phase_count,
+                   const struct fluid_stream *streams, const struct fluid_barrier *barriers, const int32_t *paths,
+                   const int32_t *members);
+
 void fluid_stop(struct fluid_engine *engine, size_t job);
 
 // Returns the number of ended jobs, and writes their numbers to `ended`, which must have room for all jobs. It reduces

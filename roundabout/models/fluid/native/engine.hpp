@@ -24,6 +24,7 @@ public:
   // Adds a job whose streams' paths are edges of this engine, and returns its number.
   std::size_t add(Plan plan);
   void stop(std::size_t job);
+  void replace(std::size_t job, std::vector<Phase> phases) { jobs_[job]->replace(std::move(phases)); }
 
   // Advances to `until_ms`, or to the first instant at which jobs end, and returns these jobs. It stops after
   // `instants` at the latest, which it reduces by those used.

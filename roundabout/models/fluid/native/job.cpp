@@ -182,8 +182,22 @@ void Job::enter_next_phases(double now) {
   }
 }
 
+void Job::adopt_next_phases() {
+  replaced_.push_back(std::exchange(plan.phases, std::move(next_phases_)));
+  next_phases_.clear();
+  for (auto &active : phases_) {
+    active->is_stale = true;
+    stale_phases_.push_back(std::move(active));
+  }
+  phases_.clear();
+  for (auto &idle : idle_phases_)
+    idle.clear();
+}
+
 void Job::enter_next_phase(int place, double now) {
   Worker &worker = workers_[index(place)];
+  if (!next_phases_.empty())
+    adopt_next_phases();
   for (;;) {
     if (++worker.phase == static_cast<int>(plan.phases.size()))
       end_iteration(worker, now);
@@ -257,8 +271,11 @@ ActivePhase &Job::active_phase_of(std::int64_t iteration, int place) {
 
 void Job::reuse_ended_phases() {
   for (ActivePhase *active : ended_phases)
-    idle_phases_[index(&active->phase - plan.phases.data())].push_back(active);
+    if (!active->is_stale)
+      idle_phases_[index(&active->phase - plan.phases.data())].push_back(active);
   ended_phases.clear();
+  stale_phases_.clear();
+  replaced_.clear();
   if (ended_) {
     idle_phases_.clear();
     phases_.clear();

@@ -105,6 +105,7 @@ struct ActivePhase {
   std::vector<Hop> hops;
   std::vector<char> entered, is_released; // by worker; by barrier
   std::size_t unreleased = 0;             // number of barriers that are not released
+  bool is_stale = false;                  // of replaced phases, so it is not used again
 };
 
 struct Worker {
@@ -120,7 +121,7 @@ class Job {
 public:
   Job(Plan plan, std::size_t number, double now);
 
-  const Plan plan;
+  Plan plan;
   const double iteration_bytes;
   const std::size_t number;
 
@@ -129,6 +130,8 @@ public:
   void advance(double now);
   void enter_next_phases(double now);
   void depart(double now) { departs_ms_ = now; }
+  // Replaces the phases, as many as before, from the next phase on. All workers of the job must move together.
+  void replace(std::vector<Phase> phases) { next_phases_ = std::move(phases); }
 
   bool ended() const { return ended_; }
   std::int64_t completed() const { return completed_; }
@@ -151,6 +154,7 @@ public:
   std::uint64_t last_instant = 0; // number of the instant of the last update
 
 private:
+  void adopt_next_phases();
   void enter_next_phase(int worker, double now);
   void end_iteration(Worker &worker, double now);
   SentBytes *sent_bytes_of(std::int64_t iteration);
@@ -160,6 +164,10 @@ private:
   std::vector<ActivePhase *> active_phases_;
   std::vector<std::unique_ptr<ActivePhase>> phases_;
   std::vector<std::vector<ActivePhase *>> idle_phases_; // by phase
+  std::vector<Phase> next_phases_;                      // empty unless the phases are to be replaced
+  // Replaced phases, kept until the end of the instant: streams of an ended one may still be in the lists of links.
+  std::vector<std::vector<Phase>> replaced_;
+  std::vector<std::unique_ptr<ActivePhase>> stale_phases_;
   std::vector<std::unique_ptr<SentBytes>> sent_bytes_, free_sent_bytes_;
   double advanced_to_, departs_ms_;
   std::int64_t completed_ = 0;
