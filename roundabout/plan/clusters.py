@@ -10,6 +10,9 @@ from roundabout.core.errors import UsageError
 from roundabout.models.cluster import models
 from roundabout.models.cluster.cassini import RankingRules, decide_alone, decide_with_cassini
 from roundabout.models.cluster.crux import with_crux_priorities
+from roundabout.models.cluster.job_queue.requests import draw_jobs
+from roundabout.models.cluster.job_queue.simulator import QueueCluster, simulate_queue
+from roundabout.models.cluster.job_queue.spines import RULES
 from roundabout.models.cluster.paths import with_crux_paths, with_foresight
 from roundabout.models.cluster.simulator import Cluster, SchedulerPolicy, simulate_dedicated, simulate_trace
 from roundabout.models.cluster.state import JobKnowledge, Request, Scheduler
@@ -21,6 +24,7 @@ from roundabout.models.fluid.residual_capacity import ResidualCapacity
 from roundabout.models.schedulers import make_scheduler
 from roundabout.spec.cluster import MOVE_S, MOVES_S, Cluster as ClusterSpec, Paths
 from roundabout.spec.job import MAX_ITERATIONS, ResolvedJob
+from roundabout.spec.job_mix import JobMix
 from roundabout.spec.trial_spec import TrialSpec
 
 AT_ONCE_MS = 0.001
@@ -30,7 +34,7 @@ LATEST_S = 1e6
 """The latest accepted arrival, in seconds. Later floats cannot distinguish instants 1e-9 s apart."""
 
 
-CHOOSE_PATHS: dict[Paths, Callable[[SchedulerPolicy, JobKnowledge], SchedulerPolicy]] = {
+CHOOSE_PATHS: Mapping[Paths, Callable[[SchedulerPolicy, JobKnowledge], SchedulerPolicy]] = {
     "crux": with_crux_paths,
     "foresight": with_foresight,
 }
@@ -43,6 +47,8 @@ def trace_requests_of(spec: TrialSpec, seed: int) -> tuple[Request, ...]:
     """
     assert spec.cluster
     gpus = len(spec.topology.hosts) * spec.topology.gpus_per_host
+    if isinstance(spec.cluster.trace, JobMix):
+        return draw_jobs(spec.cluster.trace, spec.topology, seed)[0]
     wanted = trace_requests(spec.cluster.trace, gpus, seed, guesses=_guesses(spec, seed), submitted=spec.submitted)
     part = spec.cluster.slice
     for each in wanted:
@@ -66,14 +72,40 @@ def check_cluster_trial(spec: TrialSpec, seed: int) -> None:
     Raises EngineError if the flow-level engine is not built.
     """
     assert spec.cluster
+    if isinstance(spec.cluster.trace, JobMix):
+        _check_mix(spec, spec.cluster, spec.cluster.trace)
+        return
     _check_routing(spec, spec.cluster)
     Engine(ResidualCapacity.constant({}))
     trace_requests_of(spec, seed)
     _scheduler(spec, _job_knowledge(None))
 
 
+def _check_mix(spec: TrialSpec, cluster: ClusterSpec, mix: JobMix) -> None:
+    """Raise UsageError if a mix has what its queue lacks, or a topology that is no leaf-spine of whole servers."""
+    scheduler = cluster.scheduler
+    lacks: dict[str, object] = {
+        "cassini": cluster.cassini,
+        "migrate": cluster.migrate,
+        "priorities": cluster.priorities,
+    }
+    lacks |= {"slice": cluster.slice, "move_s": cluster.move_s, "paths: foresight": cluster.paths == "foresight"}
+    lacks |= {f"scheduler {scheduler.name}": scheduler.name != "fifo" or scheduler.options}
+    if used := [field for field, value in lacks.items() if value]:
+        raise UsageError(
+            f"mix trace: found {used[0]}, allowed are scheduler fifo, paths crux and perfect, and fragments",
+            "leave it out, or take a trace of another kind, such as poisson",
+        )
+    draw_jobs(mix, spec.topology, 0)
+
+
 def _check_routing(spec: TrialSpec, cluster: ClusterSpec) -> None:
     """Raise UsageError if decisions need links that the routing hides, or choose paths that it does not have."""
+    if cluster.paths == "perfect":
+        raise UsageError(
+            f"{cluster.trace.kind} trace: found paths perfect, allowed are crux and foresight",
+            "leave paths out, or take a mix trace",
+        )
     topology = spec.topology
     name = topology.routing.name if topology.routing and not topology.is_tree else "none"
     if cluster.paths and (not topology.hashes_flows or topology.has_rails):
@@ -101,6 +133,8 @@ def least_duration_s(spec: TrialSpec, seed: int) -> float:
     assert spec.cluster
     if spec.cluster.slice:
         return spec.cluster.slice.lasts_s
+    if isinstance(spec.cluster.trace, JobMix):
+        return max(each.arrives_s for each in trace_requests_of(spec, seed))
     known = _job_knowledge(_guesses(spec, seed))
     return max(
         each.arrives_s + known.alone_s(each, each.iterations, each.workers) for each in trace_requests_of(spec, seed)
@@ -110,10 +144,12 @@ def least_duration_s(spec: TrialSpec, seed: int) -> float:
 def with_simulated_jobs(spec: TrialSpec, seed: int) -> tuple[TrialSpec, Timeline]:
     """Return a cluster's trial with one job for each simulated allocation, and the timeline of the simulation.
 
-    Allocations without traffic are left out of the trial. Raises UsageError if the trace, the scheduler or its options
-    are invalid, and SchedulingError if the scheduler returns an invalid placement.
+    Allocations without traffic are left out of the trial, and a mix has none. Raises UsageError if the trace, the
+    scheduler or its options are invalid, and SchedulingError if the scheduler returns an invalid placement.
     """
     assert spec.cluster
+    if isinstance(spec.cluster.trace, JobMix):
+        return spec, _simulate_mix(spec, spec.cluster, spec.cluster.trace, seed)
     guesses, wanted = _guesses(spec, seed), trace_requests_of(spec, seed)
     known = _job_knowledge(guesses)
     scheduler = _scheduler(spec, known)
@@ -140,6 +176,13 @@ def with_simulated_jobs(spec: TrialSpec, seed: int) -> tuple[TrialSpec, Timeline
         message = f"{spec.cluster.trace.kind} trace: found no job of several workers in {where}, expected one at least"
         raise TraceError(message, "choose another window, or jobs with more workers")
     return spec.model_copy(update={"jobs": jobs}), timeline
+
+
+def _simulate_mix(spec: TrialSpec, cluster: ClusterSpec, mix: JobMix, seed: int) -> Timeline:
+    """Return the timeline of a mix of jobs in a queue, whose slowdowns are the trial's result."""
+    requests, shapes = draw_jobs(mix, spec.topology, seed)
+    rule = RULES[cluster.paths or "hash"]
+    return simulate_queue(requests, shapes, QueueCluster(spec.topology, rule, cluster.fragments, seed))
 
 
 def _resolve_job(

@@ -23,6 +23,7 @@ from roundabout.runner.machine.undo_journal import Entry, Journal
 from roundabout.runner.observer import Observer
 from roundabout.spec import preconditions
 from roundabout.spec.experiment import Experiment
+from roundabout.spec.job_mix import JobMix
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.spec.trial_spec import TrialSpec
@@ -125,6 +126,15 @@ def refuse_switch_features(trial: TrialSpec, fields: Iterable[str], why: str) ->
             raise UsageError(
                 f"{name}: found {found}, allowed is none: {why}", "run it with --testbed packets, or leave it out"
             )
+
+
+def refuse_mixes(trial: TrialSpec) -> None:
+    """Raise UsageError if the trial is a mix of jobs, whose iterations nothing plays."""
+    if trial.cluster and isinstance(trial.cluster.trace, JobMix):
+        raise UsageError(
+            "cluster.trace.kind: found mix, allowed are all others: the jobs of a mix are computed flow by flow alone",
+            "run it with --testbed fluid",
+        )
 
 
 def refuse_trees(trial: TrialSpec) -> None:

@@ -38,7 +38,7 @@ Rank = Literal["algorithm-2", "worst-link", "played"]
 Priorities = Literal["crux"]
 """The rule that gives jobs priorities on the network."""
 
-Paths = Literal["crux", "foresight"]
+Paths = Literal["crux", "foresight", "perfect"]
 """The rule that chooses the paths of jobs' flows."""
 
 
@@ -101,8 +101,9 @@ class Cluster(Strict):
     )
     fragments: Annotated[int, Field(ge=1, le=100)] | None = Field(
         default=None,
-        description="most jobs of a rack that reach beyond it: at a decision as few workers as possible move until "
-        "no rack has more (MonkeyTree); their jobs stand still for `move_s`; default: any number",
+        description="most jobs of a rack that reach beyond it, or most rings of a `mix`: at a decision as few workers "
+        "as possible move until no rack has more (MonkeyTree); their jobs stand still for `move_s`; "
+        "default: any number",
     )
     priorities: Priorities | None = Field(
         default=None,
@@ -112,8 +113,8 @@ class Cluster(Strict):
     paths: Paths | None = Field(
         default=None,
         description="rule that chooses the paths of placed jobs' flows, with `ecmp` routing: the least loaded one, "
-        "most intense jobs first (`crux`), or together with time-shifts, so that phases do not overlap (`foresight`); "
-        "default: the switches' hashes choose",
+        "most intense jobs first (`crux`), together with time-shifts, so that phases do not overlap (`foresight`), or "
+        "so that the rings of a `mix` share as few links as they can (`perfect`); default: the switches' hashes choose",
     )
     trace: Trace = Field(description="where the jobs come from")
     guesses: Literal["stated", "drawn"] = Field(

@@ -8,10 +8,11 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 from pydantic_core import PydanticCustomError
 
 from roundabout.spec.base import Name, NotNegative, Positive, Strict, Text, Tuple, drop_defaults
+from roundabout.spec.job_mix import JobMix
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Jobs = Annotated[int, Field(ge=1, le=100_000)]
@@ -156,8 +157,9 @@ class AlibabaGpu2023(RecordedTrace):
     kind: Literal["alibaba-gpu-2023"]
 
 
-KINDS: dict[str, type[RandomJobs]] = {
+KINDS: dict[str, type[BaseModel]] = {
     "poisson": Poisson,
+    "mix": JobMix,
     "dynamic": Dynamic,
     "snapshot": Snapshot,
     "philly": Philly,
@@ -184,8 +186,11 @@ def _check_playable(trace: object) -> object:
     return trace
 
 
+PlayedTrace = Poisson | Dynamic | Snapshot | Philly | Lingjun | Helios | Acme | AlibabaGpu2020 | AlibabaGpu2023
+"""The traces whose allocations are played as a trial's jobs."""
+
 Trace = Annotated[
-    Poisson | Dynamic | Snapshot | Philly | Lingjun | Helios | Acme | AlibabaGpu2020 | AlibabaGpu2023,
+    PlayedTrace | JobMix,
     Field(discriminator="kind"),
     BeforeValidator(_check_playable),
 ]

@@ -47,7 +47,7 @@ def limit_fragments(state: State, placements: Placements, most: int) -> Placemen
     return {job: moved.get(job, hosts) for job, hosts in placements.items()}
 
 
-def fewest_moves(present: Ints, room: Ints, most: Ints) -> Ints | None:
+def fewest_moves(present: Ints, room: Ints, most: Ints, weights: Ints | None = None) -> Ints | None:
     """Return the number of each job's workers in each rack after as few moves of workers as possible.
 
     Return None if there are no such numbers, or if the search finds none within its limit.
@@ -56,6 +56,7 @@ def fewest_moves(present: Ints, room: Ints, most: Ints) -> Ints | None:
         present: the numbers before, with a row for each job and a column for each rack.
         room: the GPUs of each rack that these jobs can have.
         most: the most fragments of these jobs in each rack.
+        weights: the fragments for which one of each job counts; default: one.
     """
     from scipy import sparse  # noqa: PLC0415 - slow to import, and no other rule of clusters needs it
     from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415
@@ -65,13 +66,14 @@ def fewest_moves(present: Ints, room: Ints, most: Ints) -> Ints | None:
     of_job = np.repeat(workers, racks).astype(float)
     by_job = sparse.kron(sparse.eye_array(jobs), np.ones((1, racks)))
     by_rack = sparse.kron(np.ones((1, jobs)), sparse.eye_array(racks))
+    weighted = by_rack if weights is None else sparse.kron(weights[None, :], sparse.eye_array(racks))
     pair, whole, part = sparse.eye_array(pairs), sparse.diags_array(of_job), sparse.diags_array(of_job - 1)
     # Four variables of each job and rack: workers, 1 if they are a fragment, 1 if they are the whole job, and leavers.
     rules = sparse.block_array(
         [
             [by_job, None, None, None],
             [by_rack, None, None, None],
-            [None, by_rack, None, None],
+            [None, weighted, None, None],
             [pair, -part, -whole, None],  # no workers without a fragment or the whole job, and no fragment is whole
             [pair, None, -whole, None],
             [pair, None, None, pair],

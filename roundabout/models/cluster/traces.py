@@ -16,7 +16,16 @@ from roundabout.models.cluster.models import Guesses, expand_sets, find_model, m
 from roundabout.models.cluster.placement import host_tree_of
 from roundabout.models.cluster.state import Placements, Request
 from roundabout.spec.topology import Topology
-from roundabout.spec.trace import Dynamic, ListedJob, Poisson, RandomJobs, RecordedTrace, Snapshot, SubmittedJob, Trace
+from roundabout.spec.trace import (
+    Dynamic,
+    ListedJob,
+    PlayedTrace,
+    Poisson,
+    RandomJobs,
+    RecordedTrace,
+    Snapshot,
+    SubmittedJob,
+)
 
 WHOLE_GROUP = ListedJob()
 
@@ -53,7 +62,7 @@ class _Draw:
 
 
 def trace_requests(
-    trace: Trace, gpus: int, seed: int, *, guesses: Guesses = None, submitted: Sequence[SubmittedJob] = ()
+    trace: PlayedTrace, gpus: int, seed: int, *, guesses: Guesses = None, submitted: Sequence[SubmittedJob] = ()
 ) -> tuple[Request, ...]:
     """Return the jobs of a trace on a cluster of `gpus` GPUs, in the order of their arrival.
 
@@ -84,7 +93,7 @@ def trace_requests(
     return found
 
 
-def initial_placements(trace: Trace, requests: Sequence[Request], topology: Topology, seed: int) -> Placements:
+def initial_placements(trace: PlayedTrace, requests: Sequence[Request], topology: Topology, seed: int) -> Placements:
     """Return the GPUs that the jobs at the start have before the scheduler is called; none unless the state says so.
 
     The seed draws them from all GPUs, so that the free GPUs and each job's are spread over the cluster, as arrivals and
@@ -101,7 +110,9 @@ def initial_placements(trace: Trace, requests: Sequence[Request], topology: Topo
     }
 
 
-def _requests_of_kind(trace: Trace, draw: _Draw, gpus: int, submitted: Sequence[SubmittedJob]) -> Iterator[Request]:
+def _requests_of_kind(
+    trace: PlayedTrace, draw: _Draw, gpus: int, submitted: Sequence[SubmittedJob]
+) -> Iterator[Request]:
     match trace:
         case Poisson():
             yield from _poisson(trace, draw, gpus)

@@ -15,7 +15,7 @@ from roundabout.spec.treatment import Treatment
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # Mappings that overlays change in part; whatever else they name is given whole.
-_MERGED = ("Capture", "Cluster", "CrossTraffic", "Job", "Transport")
+_MERGED = ("Capture", "Cluster", "CrossTraffic", "Job", "JobMix", "Transport")
 
 
 def schemas() -> dict[str, dict[str, Any]]:

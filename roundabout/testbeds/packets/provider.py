@@ -18,7 +18,7 @@ from roundabout.runner import program_list
 from roundabout.runner.fidelity import Fidelity
 from roundabout.runner.hosts.host_group import Scaling
 from roundabout.runner.tables.trial_start import TrialStart
-from roundabout.runner.testbed import Check, Outcome, RunContext, TestbedProvider
+from roundabout.runner.testbed import Check, Outcome, RunContext, TestbedProvider, refuse_mixes
 from roundabout.runner.trial.load_files import CROSSGEN, LoadError
 from roundabout.spec.experiment import Experiment
 from roundabout.spec.topology import Topology
@@ -92,6 +92,7 @@ class PacketsProvider(TestbedProvider):
 
     def check_trial(self, trial: TrialSpec, /) -> None:
         """Raise UnsupportedError if the model cannot play the trial."""
+        refuse_mixes(trial)
         check_support(trial, self._fabric)
 
     def find_warnings(self, experiment: Experiment, /) -> list[str]:

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Simulation of a queue of jobs on a leaf-spine with the flow-level engine, flow by flow.
+
+Jobs start in order of arrival on whole servers. The first one that does not fit holds up all others. Whenever jobs
+start or end, fragments move (if they are bounded) and the spines of all flows are chosen anew. Both take effect from
+each job's next phase on, at no cost.
+"""
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from roundabout.models.cluster.job_queue.fragments import limit_fragments
+from roundabout.models.cluster.job_queue.job_shape import Ints, JobShape, Step
+from roundabout.models.cluster.job_queue.spines import Flows, SpineRule
+from roundabout.models.cluster.state import Request
+from roundabout.models.cluster.timeline import JobHistory, Timeline
+from roundabout.models.fluid.cross_traffic import capacities
+from roundabout.models.fluid.engine import Engine
+from roundabout.models.fluid.jobs import Barrier, ComputePhase, FluidJob, Path, SendPhase, Stream
+from roundabout.models.fluid.residual_capacity import ResidualCapacity
+from roundabout.spec.topology import Topology
+
+
+@dataclass(frozen=True)
+class QueueCluster:
+    """The fabric of a simulation, the rule that chooses spines, and the bound of fragments' flows on a leaf, if any."""
+
+    topology: Topology
+    choose_spines: SpineRule
+    fragments: int | None
+    seed: int
+
+
+@dataclass
+class _RunningJob:
+    """A running job: its servers by rank, and the paths of its flows as the engine has them."""
+
+    number: int
+    request: Request
+    shape: JobShape
+    started_s: float
+    servers: Ints
+    moves: int = 0
+    paths: bytes = b""
+
+    @property
+    def stages(self) -> Ints:
+        """Return the servers of each stage, a row each."""
+        return self.servers.reshape(self.shape.kind.stages, -1)
+
+    def workers(self, per_server: int) -> Ints:
+        """Return the NIC of each worker, counted over all servers."""
+        return (per_server * self.servers[:, None] + np.arange(per_server)).ravel()
+
+
+def simulate_queue(requests: Sequence[Request], shapes: Sequence[JobShape], cluster: QueueCluster) -> Timeline:
+    """Simulate the requests, which have these shapes, and return their histories."""
+    queue = _Queue(requests, shapes, cluster)
+    queue.run()
+    return Timeline(tuple(requests), (), (), tuple(queue.histories[each.name] for each in requests))
+
+
+@dataclass
+class _Queue:
+    requests: Sequence[Request]
+    shapes: Sequence[JobShape]
+    cluster: QueueCluster
+    histories: dict[str, JobHistory] = field(default_factory=dict)
+    running: dict[str, _RunningJob] = field(default_factory=dict)
+    waiting: deque[int] = field(default_factory=deque)
+
+    def __post_init__(self) -> None:
+        topology = self.cluster.topology
+        self.engine = Engine(ResidualCapacity.constant(capacities(topology)))
+        racks = [topology.first_hop(host, 0).receiver for host in topology.hosts]
+        self.leaves = list(dict.fromkeys(racks))
+        self.leaf_of = np.array([self.leaves.index(rack) for rack in racks])
+        self.spines = [node for node in topology.switches if node not in racks]
+        self.per_server = topology.gpus_per_host
+
+    def run(self) -> None:
+        """Run until the last job has ended."""
+        coming = deque(range(len(self.requests)))
+        while coming or self.running:
+            next_ms = 1e3 * self.requests[coming[0]].arrives_s if coming else math.inf
+            ended = self.engine.run(next_ms)
+            for name in ended:
+                self._end(self.running.pop(name))
+            while coming and 1e3 * self.requests[coming[0]].arrives_s <= self.engine.now_ms:
+                self.waiting.append(coming.popleft())
+            if self._start_waiting() or ended:
+                if self.cluster.fragments is not None:
+                    self._move_fragments(self.cluster.fragments)
+                self._route()
+
+    def _end(self, job: _RunningJob) -> None:
+        dedicated_s = job.shape.alone_ms * job.request.iterations / 1e3
+        times_s = job.request.arrives_s, job.started_s, self.engine.now_ms / 1e3, dedicated_s
+        self.histories[job.request.name] = JobHistory(job.request.name, *times_s, job.moves)
+
+    def _start_waiting(self) -> bool:
+        """Start waiting jobs from the first one on while they fit, and return True if any did."""
+        free = np.ones(self.leaf_of.size, bool)
+        for job in self.running.values():
+            free[job.servers] = False
+        before = len(self.waiting)
+        while self.waiting and (needed := self.shapes[self.waiting[0]].gpus // self.per_server) <= free.sum():
+            number = self.waiting.popleft()
+            servers = self._find_servers(np.flatnonzero(free), needed)
+            free[servers] = False
+            request, now_s = self.requests[number], self.engine.now_ms / 1e3
+            self.running[request.name] = _RunningJob(number, request, self.shapes[number], now_s, servers)
+        return len(self.waiting) < before
+
+    def _find_servers(self, free: Ints, needed: int) -> Ints:
+        """Return the first free servers of the fullest leaf that has enough, or else all of the emptiest, and so on."""
+        counts = np.bincount(self.leaf_of[free], minlength=len(self.leaves))
+        fitting = np.flatnonzero(counts >= needed)
+        order = fitting[[counts[fitting].argmin()]] if fitting.size else np.argsort(-counts, kind="stable")
+        return np.sort(np.concatenate([free[self.leaf_of[free] == leaf] for leaf in order])[:needed])
+
+    def _move_fragments(self, most: int) -> None:
+        places = [(job, stage) for job in self.running.values() for stage in range(job.shape.kind.stages)]
+        rings = np.array([job.shape.kind.rings for job, _ in places], np.int64)
+        moved = limit_fragments([job.stages[stage] for job, stage in places], rings, self.leaf_of, most)
+        for place, servers in moved.items():
+            job, stage = places[place]
+            job.stages[stage] = servers
+            job.moves += 1
+
+    def _route(self) -> None:
+        """Choose the spines of all flows, and give the engine the phases of jobs whose flows changed."""
+        jobs = sorted(self.running.values(), key=lambda job: -job.shape.intensity_ms)
+        if not jobs:
+            return
+        sizes = [job.shape.are_rings.size for job in jobs]
+        nics = np.concatenate([job.workers(self.per_server)[job.shape.flows] for job in jobs], axis=1)
+        leaves = self.leaf_of[nics // self.per_server]
+        crosses = leaves[0] != leaves[1]
+        flows = Flows(
+            nics=nics[:, crosses],
+            leaves=leaves[:, crosses],
+            jobs=np.repeat([job.number for job in jobs], sizes)[crosses],
+            are_rings=np.concatenate([job.shape.are_rings for job in jobs])[crosses],
+            nic_loads=np.concatenate([job.shape.nic_loads for job in jobs])[crosses],
+        )
+        spines = np.full(crosses.size, -1, np.int64)
+        spines[crosses] = self.cluster.choose_spines(flows, len(self.spines), self.cluster.seed)
+        bounds = np.cumsum(sizes)[:-1]
+        for job, *paths in zip(jobs, np.split(leaves, bounds, axis=1), np.split(spines, bounds), strict=True):
+            self._play(job, *paths)
+
+    def _play(self, job: _RunningJob, leaves: Ints, spines: Ints) -> None:
+        """Give the engine the job if it is new, or its phases if its flows take other paths than before."""
+        paths = leaves.tobytes() + spines.tobytes()
+        if paths == job.paths:
+            return
+        known = {id(step): self._phase(step, leaves, spines) for step in job.shape.steps}
+        phases = tuple(known[id(step)] for step in job.shape.steps)
+        name, iterations = job.request.name, job.request.iterations
+        if job.paths:
+            self.engine.replace(name, phases)
+        else:
+            self.engine.add(name, FluidJob(phases, 1, start_ms=self.engine.now_ms, iterations=iterations))
+        job.paths = paths
+
+    def _phase(self, step: Step, leaves: Ints, spines: Ints) -> ComputePhase | SendPhase:
+        """Return a phase with the flows that leave their leaf. Others have their NICs' rate, and so end with it."""
+        crossing = step.flows[spines[step.flows] >= 0]
+        if not crossing.size:
+            return ComputePhase(step.alone_ms)
+        ends = zip(*leaves[:, crossing].tolist(), spines[crossing].tolist(), strict=True)
+        streams = tuple(Stream(0, 0, self._path(*each), step.flow_bytes) for each in ends)
+        return SendPhase(streams, step.alone_ms, (Barrier((0,), tuple(range(len(streams)))),))
+
+    def _path(self, leaf: int, other: int, spine: int) -> Path:
+        above = self.spines[spine]
+        return (self.leaves[leaf], above), (above, self.leaves[other])
