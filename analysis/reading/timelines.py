@@ -101,6 +101,13 @@ class JobHistory(_StoredModel):
         return None if self.started_s is None else self.started_s - self.arrived_s
 
     @property
+    def slowdown(self) -> float | None:
+        """Return the time from the job's first placement to its end over that in a dedicated cluster, or None."""
+        if self.started_s is None or self.ended_s is None:
+            return None
+        return (self.ended_s - self.started_s) / self.dedicated_s
+
+    @property
     def fairness(self) -> float | None:
         """Return Themis' finish-time fairness rho: time in the shared cluster over that in a dedicated one, or None."""
         return None if self.completion_s is None else self.completion_s / self.dedicated_s
@@ -252,7 +259,7 @@ def read_clusters(run: Run) -> list[ClusterCell]:
     for record in sorted(run.trials(), key=itemgetter("repetition")):
         path = run.path / "trials" / str(record["trial"]) / NAME
         if record["trial"] in counted and path.is_file():
-            trial = _trial(record, _timeline(path), table)
+            trial = _trial(record, read_timeline(path), table)
             if len(trial.points.times_ms):
                 found[CellId.of(record)][record["repetition"]] = trial
     return [ClusterCell(cell, trials) for cell, trials in found.items() if trials]
@@ -271,7 +278,8 @@ def pair_by_repetition(
     return [(what(over.trials[number]), what(trial)) for number, trial in of.trials.items() if number in over.trials]
 
 
-def _timeline(path: Path) -> Timeline:
+def read_timeline(path: Path) -> Timeline:
+    """Return the timeline in a file. Raises StoreError if it cannot be read."""
     try:
         return Timeline.model_validate(read_json(path))
     except ValidationError as error:
