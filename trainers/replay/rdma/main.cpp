@@ -148,7 +148,8 @@ private:
     sockaddr_in own{}, other{};
     socklen_t own_length = sizeof own, other_length = sizeof other;
     must(getsockname(place.socket.fd.get(), generic(own), &own_length), "find its own address");
-    must(getpeername(place.socket.fd.get(), generic(other), &other_length), "find the address of " + peer(place).text());
+    must(getpeername(place.socket.fd.get(), generic(other), &other_length),
+         "find the address of " + peer(place).text());
     own.sin_port = 0;
     must(rdma_resolve_addr(place.id.get(), generic(own), generic(other), kResolveMs), "reach " + peer(place).text());
   }
@@ -242,7 +243,8 @@ private:
   Id listen_by_rdma(const Options &options) {
     Id id = new_id(channel_.get(), options.job.dscp);
     const in_addr any{INADDR_ANY};
-    sockaddr_in own = native::socket_address(options.self().nics.empty() ? options.self().ip : any, options.self().port);
+    sockaddr_in own =
+        native::socket_address(options.self().nics.empty() ? options.self().ip : any, options.self().port);
     must(rdma_bind_addr(id.get(), generic(own)), "find a device with own address " + options.self().address);
     must(rdma_listen(id.get(), 128), "listen");
     return id;
