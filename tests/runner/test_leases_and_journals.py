@@ -44,6 +44,16 @@ def test_a_lease_is_given_back_and_leaves_no_file(tmp_path):
         pass
 
 
+def test_a_link_in_place_of_the_state_is_not_followed(tmp_path):
+    """Any user can make a link in /tmp, for example to a folder of the user whose state it is to be."""
+    own, state = tmp_path / "own", tmp_path / "roundabout"
+    own.mkdir(mode=0o700)
+    state.symlink_to(own)
+    with pytest.raises(RoundaboutError, match="cannot write"), machine_lease.hold("machine", "me", state):
+        pass
+    assert (own.stat().st_mode & 0o777, list(own.iterdir())) == (0o700, [])
+
+
 def test_a_lease_of_the_dead_is_no_obstacle(tmp_path):
     state = tmp_path / "roundabout"
     (state / "leases").mkdir(parents=True)

@@ -14,7 +14,7 @@ ROOT_STATE = Path("/run/roundabout")
 """The state of root's runs and of labs. Lab hosts have a folder of the same path."""
 
 
-STATE = ROOT_STATE if os.geteuid() == 0 else Path(f"/tmp/rb-{os.geteuid()}")  # noqa: S108 - `make_state` checks the owner
+STATE = ROOT_STATE if os.geteuid() == 0 else Path(f"/tmp/rb-{os.geteuid()}")  # noqa: S108 - `make_state` takes no other user's folder or link
 """The state of this user's runs. Ansible's sockets lie below, whose paths have 107 characters at most."""
 
 
@@ -22,10 +22,15 @@ def make_state(state: Path) -> None:
     """Create the folder `state` if it is missing.
 
     Other users may access files in it but not open the folder, because they could lock an open folder. Raises
-    PermissionError if the folder is another user's.
+    PermissionError if the folder is another user's, and OSError if it is a link, which another user may have made.
     """
-    state.mkdir(parents=True, exist_ok=True)
-    state.chmod(0o711)
+    with suppress(FileExistsError):
+        state.mkdir(parents=True)
+    descriptor = os.open(state, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fchmod(descriptor, 0o711)
+    finally:
+        os.close(descriptor)
 
 
 def make_private(folder: Path) -> None:

@@ -37,8 +37,8 @@ def lock_folder(folder: Path, *, wait_s: float = 0, create: bool = False) -> Ite
 
 def _create(folder: Path) -> int:
     while True:
-        make_state(folder)
         with suppress(FileNotFoundError):  # another process removed the folder in between
+            make_state(folder)
             return _open(folder)
 
 
