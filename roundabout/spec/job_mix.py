@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A trace whose jobs are of several types: how each type computes and communicates, and on how many GPUs."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from roundabout.spec.base import Name, Positive, Strict, Tuple
 
@@ -30,6 +31,16 @@ class JobType(Strict):
     microbatches: Count = Field(default=1, description="microbatches that pass through the stages")
     activation_bytes: Bytes = Field(default=0, description="bytes of a microbatch from a worker to the next stage")
 
+    @model_validator(mode="after")
+    def _exchanges_without_stages(self) -> Self:
+        if self.exchanges and (self.stages > 1 or min(self.gpus) < 2):
+            raise PydanticCustomError(
+                "located",
+                "{expected}",
+                {"location": ("exchanges",), "found": self.exchanges, "expected": "0 with `stages` or with one GPU"},
+            )
+        return self
+
 
 class JobMix(Strict):
     """Jobs of several types that arrive as a Poisson process, each in its own number of GPUs.
@@ -46,3 +57,11 @@ class JobMix(Strict):
     iterations: Annotated[tuple[Count, Count], Field(strict=False)] = Field(
         description="least and most iterations of a job; all between them are equally likely"
     )
+
+    @model_validator(mode="after")
+    def _iterations_ascend(self) -> Self:
+        least, most = self.iterations
+        if least > most:
+            found = {"location": ("iterations",), "found": f"{least}, {most}", "expected": "the smaller number first"}
+            raise PydanticCustomError("located", "{expected}", found)
+        return self

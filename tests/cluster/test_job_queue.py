@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import yaml
 from hypothesis import given, settings, strategies as st
+from pydantic import ValidationError
 
 from analysis.studies.job_queue.study import study
 from roundabout.core.errors import UsageError
@@ -227,6 +228,21 @@ def test_gpus_that_are_no_whole_servers_or_too_many_are_refused(gpus):
     mix = MIX.model_copy(update={"types": {"a": RING.model_copy(update={"gpus": gpus})}})
     with pytest.raises(UsageError, match=f"type a: found {gpus[0]} GPUs"):
         draw_jobs(mix, leaf_spine(4, 8, 16), 1)
+
+
+@pytest.mark.parametrize(
+    ("field", "changes", "type_changes"),
+    [
+        ("iterations", {"iterations": [90, 10]}, {}),
+        ("exchanges", {}, {"exchanges": 2, "stages": 2}),
+        ("exchanges", {}, {"exchanges": 2, "gpus": [1]}),
+    ],
+)
+def test_a_mix_that_cannot_be_drawn_or_played_is_refused(field, changes, type_changes):
+    fields = MIX.model_dump() | {"types": {"a": RING.model_dump() | type_changes}} | changes
+    with pytest.raises(ValidationError) as refused:
+        JobMix.model_validate(fields)
+    assert refused.value.errors()[0]["ctx"]["location"] == (field,)
 
 
 RUN = """\
