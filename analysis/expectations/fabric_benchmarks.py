@@ -91,13 +91,15 @@ Measure = Callable[[BenchmarkTrial], Row]
 
 def benchmark_rows(run: Run, variants: Mapping[int, str], measure: Measure) -> dict[int, Row]:
     """Return a row of mean figures for each level of a table. `variants` has the variant of each level."""
+    trials = {level: _played_trials(run, variant) for level, variant in variants.items()}
+    return {level: _mean_row([measure(each) for each in played]) for level, played in trials.items() if played}
+
+
+def _played_trials(run: Run, variant: str) -> list[BenchmarkTrial]:
+    """Return the trials of a variant in which an iteration ended. Others broke off early, and have no figures."""
     table = cache(lambda name: run.table(name, valid_only=False))
-    found = {}
-    for level, variant in variants.items():
-        trials = [BenchmarkTrial(table, each) for each in run.trials() if each["variant"] == variant]
-        if trials:
-            found[level] = _mean_row([measure(each) for each in trials])
-    return found
+    trials = [BenchmarkTrial(table, each) for each in run.trials() if each["variant"] == variant]
+    return [each for each in trials if len(each.table("iterations"))]
 
 
 def _mean_row(rows: Sequence[Row]) -> Row:
@@ -109,9 +111,8 @@ def _mean_row(rows: Sequence[Row]) -> Row:
 
 def interference(run: Run, alone: str) -> Measure:
     """Return the measurement of JCT and its interference factor. `alone` is the variant with one job (section 10.3)."""
-    trials = [each for each in run.trials() if each["variant"] == alone]
-    table = cache(lambda name: run.table(name, valid_only=False))
-    baseline_ms = fmean(_jct_ms(BenchmarkTrial(table, each)) for each in trials) if trials else None
+    trials = _played_trials(run, alone)
+    baseline_ms = fmean(map(_jct_ms, trials)) if trials else None
 
     def measure(trial: BenchmarkTrial) -> Row:
         jct_ms = _jct_ms(trial)

@@ -240,6 +240,26 @@ def test_interference_and_convergence_on_packets(tmp_path: Path) -> None:
     assert onset["converged repetitions"] in (0, 1) and onset["CV"] is None
 
 
+def test_a_trial_that_broke_off_before_its_first_iteration_has_no_figures() -> None:
+    import pyarrow as pa  # noqa: PLC0415
+
+    from roundabout.store import schemas  # noqa: PLC0415
+
+    cells = tables.tables_experiment(load_topology("leaf-spine-8x8"), DCQCN).cells
+    specs = {cell.variant: cell.spec.model_dump() for cell in cells if cell.variant.startswith("overlap")}
+
+    class BrokenOff:
+        def table(self, name: str, **_: Any) -> pa.Table:
+            return schemas.schema(name).empty_table()
+
+        def trials(self) -> list[dict[str, Any]]:
+            return [{"trial": name, "variant": name, "spec": spec} for name, spec in specs.items()]
+
+    run: Any = BrokenOff()
+    measure = fabric_benchmarks.interference(run, tables.ALONE)
+    assert fabric_benchmarks.benchmark_rows(run, {0: "overlap-0"}, measure) == {}
+
+
 def test_flows_have_converged_when_all_are_near_their_fair_share() -> None:
     class Onset:
         """Two flows in equal steps from 10 ms on: the first falls from 9 to 5 Gbit/s, and the second rises from 1."""
