@@ -159,6 +159,11 @@ def test_nothing_differs_where_names_are_the_sites(compare: Compare, system: str
     assert compare(system, answer(system).replace("\n", "\r\n")) == compare(system, answer(system))
 
 
+def test_names_are_no_patterns(compare: Compare) -> None:
+    for system, name in (("nxos", "AZLocal_SERVICES"), ("nxos", "QOS_EGRESS_PORT"), ("dell", "ROCE")):
+        assert compare(system, answer(system).replace(name, "a+(b")) == compare(system, answer(system))
+
+
 NXOS_DRIFT = [
     ("match dscp 26", "match dscp 24-25,27", "Ethernet1/1 dscp 26: found qos-group 0 in policy AZLocal_SERVICES"),
     ("match dscp 0-7,af21", "match dscp 20-30", "Ethernet1/1 dscp 26: found qos-group 1 in policy AZLocal_SERVICES"),
