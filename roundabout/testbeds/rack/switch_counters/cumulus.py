@@ -16,7 +16,8 @@ COLUMNS = {"tx_bytes": "tx-bytes", "marks": "ecn-marked-frames"}
 
 def queue_reader(ssh: Sequence[str], ports: Mapping[str, PortPlace]) -> QueueReader:
     """Return the reader of a switch that `ssh` reaches."""
-    each = 'echo "port $port"; nv show interface "$port" counters qos -o json 2>&1'
+    # stdin has the next requests, which `nv` must not read.
+    each = 'echo "port $port"; nv show interface "$port" counters qos -o json < /dev/null 2>&1'
     request = f"for port in {' '.join(ports)}; do {each}; done; echo done\n"
     return QueueReader((*ssh, "sh -s"), request, "done$", lambda text: parse(text, ports), ports)
 
