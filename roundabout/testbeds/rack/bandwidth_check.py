@@ -42,7 +42,7 @@ class PairFigures(NamedTuple):
 
 
 def measure_pairs(ends: Sequence[RdmaEnd], tos: int, switch_of: Callable[[RdmaEnd], str]) -> Iterator[PairFigures]:
-    """Measure all ordered pairs of NICs of different servers and yield their figures.
+    """Measure all ordered pairs of NICs, each of another server, and yield their figures.
 
     `switch_of` returns the switch of a NIC. Raises RoundaboutError.
     """
@@ -51,8 +51,7 @@ def measure_pairs(ends: Sequence[RdmaEnd], tos: int, switch_of: Callable[[RdmaEn
         switches = {switch_of(end) for end in pair}
         return {end.host.name for end in pair} | (switches if len(switches) > 1 else set())
 
-    pairs = [pair for pair in permutations(ends, 2) if pair[0].host.name != pair[1].host.name]
-    for together in disjoint_rounds(pairs, resources):
+    for together in disjoint_rounds(permutations(ends, 2), resources):
         with ThreadPoolExecutor(len(together)) as pool:
             yield from pool.map(partial(_measure, tos), together)
 
