@@ -22,6 +22,7 @@ from roundabout.checks.acceptance.tables import TABLES, FabricTables, measure_ta
 from roundabout.checks.check import FailedError, Verdict
 from roundabout.checks.report import report
 from roundabout.core.errors import RoundaboutError, UsageError
+from roundabout.core.verdict_words import NOT_MEASURED
 from roundabout.runner.observer import Observer
 from roundabout.runner.run import Runner
 from roundabout.runner.testbed import Testbed
@@ -200,11 +201,15 @@ def soak(hours: float, measure_round: Callable[[Acceptance], None], found: Accep
     while not found.failures and time.monotonic() < until:
         rounds = found.parts.setdefault("soak", [])
         observer.step(f"soak: round {len(rounds) + 1}, {(until - time.monotonic()) / 3600:.1f} hours left")
-        own = replace(found, parts={}, runs=[])
-        measure_round(own)
-        found.runs += own.runs
-        judged = [each for verdicts in own.parts.values() for each in verdicts]
-        name, when = f"round {len(rounds) + 1}", f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}"
+        own, name = replace(found, parts={}, runs=[]), f"round {len(rounds) + 1}"
+        try:
+            measure_round(own)
+        except BaseException:
+            rounds.append(Verdict(name, "ended", "broke off", "", NOT_MEASURED))
+            raise
+        finally:
+            found.runs += own.runs
+        judged, when = [each for part in own.parts.values() for each in part], f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}"
         alone += [each.value for each in judged if each.name == "slowdown_idle" and each.value]
         rounds.append(Verdict(name, "ended", f"{when}, {len(judged)} figures", "", None))
         rounds += own.failures
