@@ -43,7 +43,9 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     from roundabout.checks.check import select_parts  # noqa: PLC0415
 
     if tables and (only or limits or collective or soak):
-        raise UsageError("--tables: found limits or parts, expected neither, because tables are not judged")
+        raise UsageError(
+            "--tables: found --only, --limits, --collective or --soak, expected none, because tables are not judged"
+        )
     parts = select_parts(only or (), PARTS)
     request = AcceptanceRequest(topology, parts, limits, transport, runs, testbed, inventory, collective, soak)
     (tabulate if tables else accept)(request, as_json=as_json)
