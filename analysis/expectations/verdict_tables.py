@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of expectations and verdicts for the screen, and cards and a table of claims for the page."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 from analysis.expectations.verdicts import Verdict
@@ -34,9 +33,9 @@ def screen(verdicts: Sequence[Verdict]) -> list[Table]:
         why = _why_not(figures)
         rows = [(Cell(describe(each)), _expected(each), _measured(each), _verdict(each)) for each in figures]
         title = "Against own bounds" if all(map(_is_own_bound, figures)) else "Against the paper"
-        reasons = Counter(each.undecided for each in figures if each.undecided)
-        caption = "; ".join(f"{count} inconclusive: {reason}" for reason, count in reasons.items())
-        tables.append(Table(columns, one_section([] if why else rows), title, caption, f"Expectations: {why}."))
+        tables.append(
+            Table(columns, one_section([] if why else rows), title, _reasons(figures), f"Expectations: {why}.")
+        )
     if claims:
         known = _known(claims)
         caption = f"not measured by this run: {len(claims) - len(known)} of {len(claims)}"
@@ -47,6 +46,18 @@ def screen(verdicts: Sequence[Verdict]) -> list[Table]:
         below = caption if len(known) < len(claims) else ""
         tables.append(Table(heads, one_section(claimed), "What papers claim", below, empty))
     return tables
+
+
+def _reasons(verdicts: Sequence[Verdict]) -> str:
+    """Return why verdicts are inconclusive; of repetitions that differ, the page alone has each number."""
+    by_kind: dict[str, list[str]] = {}
+    for each in verdicts:
+        if each.undecided:
+            by_kind.setdefault(each.undecided.partition(":")[0], []).append(each.undecided)
+    return "; ".join(
+        f"{len(reasons)} inconclusive: {reasons[0] if len(set(reasons)) == 1 else f'{kind}, each as the page says'}"
+        for kind, reasons in by_kind.items()
+    )
 
 
 def cards(verdicts: Sequence[Verdict]) -> Html:

@@ -142,6 +142,12 @@ def test_an_inconclusive_verdict_has_its_reason(toy, ci95, why):
     assert (f"</span> ({why})" in cards([found])) is bool(why)
 
 
+def test_reasons_of_one_kind_share_a_line(toy):
+    judged = [toy(expected(Bound, at_least=0.5), [Case("j1", 1.0, ci95)]) for ci95 in ((0.4, 1.2), (0.1, 1.2))]
+    (table,) = screen(with_needs(judged, repetitions=3))
+    assert table.caption == "2 inconclusive: too few repetitions, each as the page says"
+
+
 @given(value=FINITE, low=FINITE, high=FINITE, spread=st.floats(0, 1e3))
 def test_a_bounds_verdict_agrees_with_the_interval(value, low, high, spread):
     low, high = min(low, high), max(low, high)
