@@ -70,7 +70,7 @@ MISTAKES = [
     ("link: s1}", "link: s0}", "hosts.s1.link: found 's0' a second time, expected a host's link once"),
     ("link: s1}", "link: s77}", "hosts.s1.link: found 's77', which no switch has"),
     ("s1: Ethernet4", "s1: Ethernet0", "ports.s1: found 'sonic0.example.org Ethernet0' a second time"),
-    ("L1: Ethernet48", "L2: Ethernet48", "ports.L2: found link 'L2' with 1 ends (tor0), expected each link"),
+    ("L1: Ethernet48", "L2: Ethernet48", "ports.L2: found link 'L2' with 1 end(s): tor0, expected two: a server's"),
     ("driver: inbox", "driver: ofd", "vars.driver: found 'ofd', expected 'inbox' or 'ofed'"),
     ("driver: inbox, ", "", "vars.driver: found nothing, expected a value"),
     ("T_us: 125", "T_us: 125.5", "dcqcn.T_us: found 125.5, expected a whole number"),
@@ -90,7 +90,10 @@ MISTAKES = [
     ("payload_rate_gbps: 43", "cross_traffic_dscp: 27\n    payload_rate_gbps: 43", "expected a cross_traffic_dscp"),
     ("driver: inbox", "driver: inbox, ansible_password: x", "found the secret 'ansible_password', expected secrets"),
     ("ansible_host: sonic0.example.org\n", "addresses: []\n", "tor0: found no ansible_host, expected one, or"),
-    ("ports: {s0:", "system: junos\n          ports: {s0:", "tor0.system: found 'junos', expected 'unmanaged'"),
+    ("ports: {s0:", "system: onyx\n          ports: {s0:", "tor0.system: found 'onyx', expected one of cumulus, dell,"),
+    ("ports: {s0:", "system: junos\n          ports: {s0:", "vars.ecn: found no queue_cells, expected one, as junos"),
+    ("ports: {s2:", "system: nxos\n          apply_on: {platform: x, release: '1'}\n          ports: {s2:",
+     "tor1.apply_on: found one, expected none, as nxos is compared only"),
     ("system: sonic", "system: onyx", "vars.system: found 'onyx', expected one of cumulus, dell, eos, junos, nxos,"),
     ("versions: today", "versions: !vault x", "found the tag !vault, expected a value without a tag"),
 ]  # fmt: skip
@@ -134,6 +137,14 @@ def test_an_unmanaged_switch_needs_neither_machine_nor_thresholds(inventory_file
     )
     with pytest.raises(SpecError, match=r"tor0\.apply_on: found one, expected none, as an unmanaged switch is never"):
         read_inventory(inventory_file)
+
+
+def test_a_switch_can_have_another_system_than_the_others(inventory_file: Path) -> None:
+    text = inventory_file.read_text()
+    inventory_file.write_text(text.replace("ports: {s2:", "system: eos\n          ports: {s2:"))
+    inventory = read_inventory(inventory_file)
+    systems = [switch_variables(inventory, name)["switches_facts"]["system"] for name in ("tor0", "tor1")]
+    assert systems == ["sonic", "eos"]
 
 
 @pytest.mark.parametrize(("right", "wrong", "message"), [

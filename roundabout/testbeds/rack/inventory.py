@@ -368,7 +368,7 @@ class Ecn(Strict):
 
 
 class Switches(Strict):
-    """The common variables of all switches.
+    """The common variables of all switches. `system` is that of the switches that give none themselves.
 
     Roundabout neither contacts nor changes a switch whose system is `unmanaged`.
     """
@@ -412,12 +412,12 @@ class TestedSystem(Strict):
 class Switch(Strict):
     """A switch: a machine or some of its ports, and the link on each port.
 
-    `addresses` are those from which it answers when a packet's time to live ends, as routers do. `system: unmanaged`
-    leaves this switch to its owner, whatever the system of the others.
+    `addresses` are those from which it answers when a packet's time to live ends, as routers do. `system`
+    replaces that of `Switches`; `unmanaged` leaves this switch to its owner.
     """
 
     ansible_host: SshAlias | None = None  # may be omitted if the switch is unmanaged
-    system: Literal["unmanaged"] | None = None
+    system: Annotated[str, AfterValidator(_switch_system)] | None = None
     addresses: Annotated[Tuple[RouterAddress], Field(max_length=1024)] = ()
     apply_on: TestedSystem | None = None  # None: the switch is only compared, never changed
     ports: Annotated[dict[Name, SwitchPort], Field(min_length=1, max_length=512)]
@@ -657,36 +657,39 @@ class Inventory(Strict):
         for name, switch in self.switches.items():
             for link in switch.ports:
                 if len(self.ends[link]) != 2:
-                    found = f"link '{link}' with {len(self.ends[link])} ends ({', '.join(self.ends[link])})"
-                    raise _located((*_switch(name), "ports", link), found, "each link with two ends")
+                    found = f"link '{link}' with {len(self.ends[link])} end(s): {', '.join(self.ends[link])}"
+                    expected = "two: a server's NIC and a switch's port, or ports of two switches"
+                    raise _located((*_switch(name), "ports", link), found, expected)
         for link in self.all.vars.link_rates:
             if link not in self.ends:
                 raise _located(("all", "vars", "link_rates", link), f"'{link}'", "a link in a port of a switch")
 
     def _check_managed(self) -> None:
-        switches = self.all.children.switches.vars
         for name, switch in self.switches.items():
-            if self.system_of(name) == "unmanaged":
+            system = self.system_of(name)
+            if system == "unmanaged":
                 if switch.apply_on:
                     raise _located((*_switch(name), "apply_on"), "one", "none, as an unmanaged switch is never changed")
-            elif switch.apply_on and switches.system not in CHANGED_SYSTEMS:
-                raise _located((*_switch(name), "apply_on"), "one", f"none, as {switches.system} is compared only")
+            elif switch.apply_on and system not in CHANGED_SYSTEMS:
+                raise _located((*_switch(name), "apply_on"), "one", f"none, as {system} is compared only")
             elif switch.ansible_host is None:
                 raise _located((*_switch(name), "ansible_host"), "no ansible_host", "one, or system: unmanaged")
-            elif switches.ecn is None:
+            elif self.all.children.switches.vars.ecn is None:
                 location = ("all", "children", "switches", "vars", "ecn")
-                raise _located(location, "no ecn", f"one, as {switches.system} needs it")
+                raise _located(location, "no ecn", f"one, as {system} needs it")
 
     def _check_system(self) -> None:
         switches = self.all.children.switches.vars
         said = switches.model_dump(exclude_none=True)
+        present = sorted({switches.system, *map(self.system_of, self.switches)})
         for place, (system, required) in OF_ONE_SYSTEM.items():
             found = reduce(lambda values, name: values.get(name, {}), place, said)
             location = ("all", "children", "switches", "vars", *place)
-            if found == {} and required and switches.system == system:
+            if found == {} and required and system in present:
                 raise _located(location, f"no {place[-1]}", f"one, as {system} needs it")
-            if found != {} and switches.system != system:
-                raise _located(location, str(found), f"it left out: {switches.system} has no use for it, {system} has")
+            if found != {} and system not in present:
+                expected = f"it left out: only {system} has a use for it, and the switches are {', '.join(present)}"
+                raise _located(location, str(found), expected)
         for name, switch in self.switches.items():
             for link, port in switch.ports.items() if self.system_of(name) == "tofino" else ():
                 if not re.fullmatch(r"[0-9]{1,3}/[0-9]", port):

@@ -285,7 +285,7 @@ def switch_facts(inventory: Inventory, name: str) -> dict[str, Any]:
         compared = {"speed_gbps": 0 if inventory.all.vars.emulated else rate_gbps}
         ports.append({"port": port, "link": link, "line_rate_gbps": rate_gbps, **compared})
     return {
-        "system": common.system,
+        "system": inventory.system_of(name),
         "apply_on": switch.apply_on.model_dump() if switch.apply_on else None,
         "confirm_minutes": common.confirm_minutes,
         "ports": ports,
