@@ -45,7 +45,7 @@ RunJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Testbed = Annotated[
     str | None,
-    typer.Option(help="Testbed: lab (on this machine, the default), rack, fluid (computed), or a plugin's."),
+    typer.Option(help="Testbed: lab (on this machine, the default), rack, packets or fluid (computed), or a plugin's."),
 ]
 Testbeds = Annotated[
     str | None,
