@@ -84,7 +84,7 @@ def test_settings_are_restored_by_root_alone(users_inventory: Path, monkeypatch:
     monkeypatch.setattr(rack_provider, "connect_machine", None)  # so that contacting a host fails
     entry: Entry = {"kind": "settings", "owner": "run1", "hosts": ["s0"]}
     provider.undo(entry)
-    refused = pytest.raises(UsageError, match="allowed for `provision`, `verify` and `rollback` is true")
+    refused = pytest.raises(UsageError, match="allowed for `provision`, `verify`, `acceptance` and `rollback` is true")
     with refused, provider.inventories("rack"):
         pass
     inventory = read_inventory(users_inventory)

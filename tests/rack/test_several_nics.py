@@ -79,12 +79,12 @@ def write(tmp_path: Path) -> Callable[..., Path]:
 
 
 MISTAKES = [
-    ("nic: eth3", "nic: eth2", "hosts.s0.nics[1].nic: found 'gpu0 eth2' a second time, expected a machine's NIC once"),
+    ("nic: eth3", "nic: eth2", "hosts.s0.nics[1].nic: found 'gpu0 eth2' a second time (first in all.children"),
     ("nic: eth3", "nci: eth3", "hosts.s0.nics[1].nci: found the unknown field 'nci', expected one of"),
     ("nic: eth3, ", "", "hosts.s0.nics[1].nic: found nothing, expected a value"),
-    ("10.0.3.1/24", "10.0.2.1/24", "hosts.s0.nics[1].address: found '10.0.2.1' a second time, expected an address"),
+    ("10.0.3.1/24", "10.0.2.1/24", "hosts.s0.nics[1].address: found '10.0.2.1' a second time (first in"),
     ("10.0.3.1/24", "10.0.2.9/24", "s0.nics[1].address: found '10.0.2.9/24', in the subnet of another NIC, expected"),
-    ("link: s0-1", "link: s0-0", "hosts.s0.nics[1].link: found 's0-0' a second time, expected a host's link once"),
+    ("link: s0-1", "link: s0-0", "hosts.s0.nics[1].link: found 's0-0' a second time (first in"),
     ("link: s0-1", "link: s7-1", "hosts.s0.nics[1].link: found 's7-1', which no switch has, expected a link in a port"),
     ("link: s0-1}", "link: s0-1, table: 0}", "hosts.s0.nics[1].table: found 0, expected at least 1"),
     ("ansible_host: gpu0", "ansible_host: gpu0\n          nic: eth0", "s0.nic: found the unknown field 'nic'"),

@@ -54,7 +54,8 @@ class LaunchedTrainer(BaseTrainer):
     def _image_of_launcher(self) -> Self:
         if self.image and self.image.startswith("/") != self.scheduled:
             by_pyxis = "an absolute path, because pyxis would convert another image at each start"
-            raise field_error("image", self.image, by_pyxis if self.scheduled else "the name of an image of Docker")
+            by_docker = "the name of an image of Docker; with `launch: slurm` a file of pyxis"
+            raise field_error("image", self.image, by_pyxis if self.scheduled else by_docker)
         return self
 
     @property

@@ -32,7 +32,7 @@ from roundabout.settings.settings_nic import DCQCN_RULES
 from roundabout.spec.assembly.validation_errors import parse_as
 from roundabout.spec.base import Name, NodeName, Positive, Strict, Text, Tuple, drop_defaults
 from roundabout.spec.errors import SpecError
-from roundabout.spec.reader.yaml_source import Block, Document, read_document, shown_path
+from roundabout.spec.reader.yaml_source import Block, Document, dotted_path, read_document, shown_path
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Ecn as Thresholds
 
@@ -499,11 +499,12 @@ class Inventory(Strict):
             ("a switch's port", self._switch_ports()),
             ("a host's or switch's name", self._names()),
         ):
-            seen = set()
+            seen: dict[str, Location] = {}
             for place in places:
                 if place.value in seen:
-                    raise _located(place.location, f"'{place.value}' a second time", f"{what} once")
-                seen.add(place.value)
+                    found = f"'{place.value}' a second time (first in {dotted_path(seen[place.value])})"
+                    raise _located(place.location, found, f"{what} once")
+                seen[place.value] = place.location
         self._check_network()
         self._check_tables()
         self._check_links()

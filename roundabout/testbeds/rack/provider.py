@@ -153,7 +153,7 @@ class RackProvider(SshTestbedProvider):
 
         Ansible finds the vault beside the inventory. Raises UsageError without root on servers.
         """
-        refuse_root(self._inventory, "`provision`, `verify` and `rollback`")
+        refuse_root(self._inventory, "`provision`, `verify`, `acceptance` and `rollback`")
         with temporary_inventory(playbook_variables(self._inventory)) as variables:
             yield self._path, variables
 

@@ -83,7 +83,10 @@ def test_an_administrators_commands_are_refused(user: Account) -> None:
     for command in ("provision", "verify", "rollback"):
         refused = user.run(command, "inventory")
         assert refused.returncode == 2
-        assert "ansible_become: found false, allowed for `provision`, `verify` and `rollback` is" in refused.stderr
+        assert (
+            "ansible_become: found false, allowed for `provision`, `verify`, `acceptance` and `rollback` is"
+            in refused.stderr
+        )
 
 
 def test_doctor_names_what_an_ordinary_user_does_without(user: Account) -> None:
