@@ -135,6 +135,8 @@ def load_experiment(
     if isinstance(name_or_path, Path) or is_path(text):
         document, library = _file(name_or_path), Library(root, Path(name_or_path).parent)
         shelf = guess_kind(document.root)
+        if "all" in document.root:
+            raise document.error((), "an inventory", "an experiment", hint="`roundabout doctor FILE` checks it")
         if shelf != CATALOG:
             raise document.error((), KINDS[shelf], "an experiment", hint="experiments call it by its name")
     else:

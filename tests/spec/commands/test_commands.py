@@ -51,6 +51,12 @@ def test_validate_names_every_wrong_file(tmp_path: Path, capsys: pytest.CaptureF
     assert said[2] == f"error: {other}: found a list, expected a mapping of fields to values"
 
 
+def test_validate_knows_an_inventory(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", str(ROOT / "inventory.example")]) == 2
+    said = capsys.readouterr().err
+    assert "found an inventory, expected an experiment\n  `roundabout doctor FILE` checks it" in said
+
+
 def test_validate_names_a_fault_once_for_all_jobs_and_variants(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
