@@ -85,6 +85,7 @@ def test_a_server_that_refuses_connections_is_named(three: Inventory, tmp_path: 
 
 def test_a_port_that_a_trial_uses_is_left_alone(three: Inventory) -> None:
     with socket.socket() as worker:
+        worker.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # earlier connections are in TIME_WAIT
         worker.bind(("127.77.0.2", 29493))
         worker.listen()
         worker.settimeout(0)
