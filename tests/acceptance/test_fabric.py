@@ -174,17 +174,16 @@ def test_soak_repeats_until_a_round_fails_and_says_how_stable_the_job_was() -> N
     assert "soak" not in none.parts
 
 
-def test_a_round_of_soak_that_breaks_off_is_named_with_its_runs() -> None:
+@pytest.mark.parametrize(("reason", "verdict"), [(KeyboardInterrupt, "not measured"), (OSError, "fail")])
+def test_a_round_of_soak_that_breaks_off_is_named_with_its_runs(reason: type[BaseException], verdict: str) -> None:
     def measure_round(own: Acceptance) -> None:
         own.runs.append("runs/acceptance/1")
-        raise KeyboardInterrupt
+        raise reason
 
     found = accepted(links=[])
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(reason):
         soak(1.0, measure_round, found, Silent())
-    assert [(each.of, each.found, each.verdict) for each in found.parts["soak"]] == [
-        ("round 1", "broke off", "not measured")
-    ]
+    assert [(each.of, each.found, each.verdict) for each in found.parts["soak"]] == [("round 1", "broke off", verdict)]
     assert found.runs == ["runs/acceptance/1"]
 
 

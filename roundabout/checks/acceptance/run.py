@@ -204,8 +204,9 @@ def soak(hours: float, measure_round: Callable[[Acceptance], None], found: Accep
         own, name = replace(found, parts={}, runs=[]), f"round {len(rounds) + 1}"
         try:
             measure_round(own)
-        except BaseException:
-            rounds.append(Verdict(name, "ended", "broke off", "", NOT_MEASURED))
+        except BaseException as error:
+            is_stopped = isinstance(error, (KeyboardInterrupt, SystemExit))
+            rounds.append(Verdict(name, "ended", "broke off", "its end", NOT_MEASURED if is_stopped else "fail"))
             raise
         finally:
             found.runs += own.runs
