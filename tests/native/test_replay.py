@@ -296,7 +296,8 @@ def test_replay_sends_late_bytes_as_fast_as_the_network_takes_them(job: Callable
     for worker in ring.workers.values():
         records = iterations(worker.events())
         took_ms = statistics.median(milliseconds(record, "compute_end_ns") for record in records)
-        assert took_ms == pytest.approx(least_ms, rel=0.06, abs=excused_ms(records))
+        # TCP's window grows again after each pause: 84 to 91 ms; bytes at the demand's rate would take 20 ms more.
+        assert took_ms == pytest.approx(least_ms, rel=0.12, abs=excused_ms(records))
 
 
 def test_a_late_neighbour_holds_the_ring_back(job: Callable[..., Any]) -> None:
