@@ -22,7 +22,7 @@ from analysis.reading.disturbance import mark_name, widen
 from analysis.reading.fidelity import Fidelity, fidelity_of
 from analysis.reading.flow_limits import limits_of_cells
 from analysis.reading.speedups import baseline_of, typical_speedup
-from analysis.statistics.intervals import Array, Interval, estimate, find_modes, tail_estimate
+from analysis.statistics.intervals import Array, Interval, Measured, estimate, find_modes, tail_estimate
 from roundabout.models.fluid import Limits
 from roundabout.spec import StudyChoice
 from roundabout.spec.base import Level
@@ -55,6 +55,34 @@ class Result(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", serialize_by_alias=True, from_attributes=True)
+
+
+class CellFigure(Result):
+    """A figure with its 95 % interval, which is None with fewer than four repetitions."""
+
+    value: float
+    ci95: Interval | None
+
+    @classmethod
+    def of(cls, measured: Measured) -> "CellFigure":
+        """Return the stored form of a figure with its interval."""
+        return cls(value=measured[0], ci95=measured[1])
+
+
+class CellResult(Result):
+    """The results of one cell that is compared with those of the same levels besides the variant."""
+
+    levels: dict[str, Level]
+
+    @property
+    def name(self) -> str:
+        """Return the name in tables and figures within a group: the variant."""
+        return CellId(self.levels).variant
+
+    @property
+    def group(self) -> str:
+        """Return the levels besides the variant, as text for headings."""
+        return CellId(self.levels).other_levels
 
 
 class Statistics(Result):

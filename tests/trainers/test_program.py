@@ -455,6 +455,6 @@ def test_a_report_compares_a_program_with_its_baseline_and_not_with_its_profile(
     assert cells["beside", "j1"].fluid.model_dump() == dict.fromkeys(("alone_ms", "fair_ms", "interleaved_ms"))
     assert cells["beside", "j2"].fluid.alone_ms == pytest.approx(293)
     assert cells["beside", "j2"].fluid.fair_ms is None
-    gains = {(each.levels["variant"], each.job): each.gain for each in results.bandwidths if each.gain}
+    gains = {(each.levels["variant"], each.job): each.gain.value for each in results.bandwidths if each.gain}
     assert gains == {("beside", "j1"): pytest.approx(2)}
     assert "fluid" not in write_report(run).read_text()

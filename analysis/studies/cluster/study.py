@@ -10,9 +10,9 @@ from itertools import groupby
 
 import numpy as np
 
-from analysis.expectations.results import Result, Summary, common_fields
+from analysis.expectations.results import CellFigure, CellResult, Result, Summary, common_fields
 from analysis.quantities.clusters import Statistic, p99
-from analysis.reading.cells import CellId, experiment_of
+from analysis.reading.cells import experiment_of
 from analysis.reading.timelines import (
     ClusterCell,
     ClusterTrial,
@@ -24,47 +24,16 @@ from analysis.reading.timelines import (
 from analysis.statistics.intervals import (
     MIN_TAIL,
     Array,
-    Interval,
-    Measured,
     estimate,
     mean_of,
     paired_ratio,
     tail_estimate,
 )
 from roundabout.spec import StudyChoice
-from roundabout.spec.base import Level
 from roundabout.store import Run
 
 IDEAL = "ideal"
 """Name of the scheduler that gives each job a cluster of its own."""
-
-
-class CellFigure(Result):
-    """A figure with its 95 % interval, which is None with fewer than four repetitions."""
-
-    value: float
-    ci95: Interval | None
-
-    @classmethod
-    def of(cls, measured: Measured) -> "CellFigure":
-        """Return the stored form of a figure with its interval."""
-        return cls(value=measured[0], ci95=measured[1])
-
-
-class CellResult(Result):
-    """The results of one cell."""
-
-    levels: dict[str, Level]
-
-    @property
-    def name(self) -> str:
-        """Return the name in tables and figures within a group: the variant."""
-        return CellId(self.levels).variant
-
-    @property
-    def group(self) -> str:
-        """Return the levels besides the variant, as text for headings."""
-        return CellId(self.levels).other_levels
 
 
 class TimeStatistics(Result):

@@ -5,16 +5,10 @@ from collections.abc import Callable, Sequence
 
 from rich.console import RenderableType
 
+from analysis.expectations.results import CellFigure
 from analysis.render import screen as on_screen
 from analysis.render.tables import REPETITIONS, TAIL, Cell, Column, Section, Table, group_by_title, tail_cell
-from analysis.studies.cluster.study import (
-    CellFigure,
-    JobHistories,
-    ModelIterations,
-    PooledIterations,
-    Results,
-    TimeStatistics,
-)
+from analysis.studies.cluster.study import JobHistories, ModelIterations, PooledIterations, Results, TimeStatistics
 
 
 def screen(results: Results) -> Sequence[RenderableType]:

@@ -5,45 +5,25 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analysis.expectations.results import Result, Summary, common_fields
-from analysis.reading.cells import CellId
+from analysis.expectations.results import CellFigure, CellResult, Summary, common_fields
 from analysis.reading.job_slowdowns import JobSlowdowns, read_slowdowns
-from analysis.statistics.intervals import Array, Interval, Measured, estimate, tail_estimate
+from analysis.statistics.intervals import Array, estimate, tail_estimate
 from roundabout.spec import Experiment, StudyChoice
-from roundabout.spec.base import Level
 from roundabout.spec.job_mix import JobMix
 from roundabout.store import Run
 
 
-class Figure(Result):
-    """A figure with its 95 % interval, which is None with fewer than four repetitions."""
-
-    value: float
-    ci95: Interval | None
-
-
-class CellSlowdowns(Result):
+class CellSlowdowns(CellResult):
     """The slowdowns of a cell's jobs, and their mean wait in the queue; `p99` is None with fewer than 1,000 jobs."""
 
-    levels: dict[str, Level]
     repetitions: int
     jobs: int
-    mean: Figure
-    p90: Figure
-    p99: Figure | None
+    mean: CellFigure
+    p90: CellFigure
+    p99: CellFigure | None
     worst: float
-    queueing_mean_s: Figure
+    queueing_mean_s: CellFigure
     moves: float
-
-    @property
-    def name(self) -> str:
-        """Return the name in tables and figures: the variant."""
-        return CellId(self.levels).variant
-
-    @property
-    def group(self) -> str:
-        """Return the levels besides the variant, as text for headings."""
-        return CellId(self.levels).other_levels
 
 
 class Results(Summary):
@@ -69,18 +49,14 @@ def _cell(cell: JobSlowdowns) -> CellSlowdowns:
         levels=dict(cell.id.levels),
         repetitions=len(slowdowns),
         jobs=sum(map(len, slowdowns)),
-        mean=_figure(estimate(slowdowns, np.mean, at_least=1)),
-        p90=_figure(estimate(slowdowns, _p90, at_least=1)),
-        p99=_figure(tail) if (tail := tail_estimate(slowdowns)) else None,
+        mean=CellFigure.of(estimate(slowdowns, np.mean, at_least=1)),
+        p90=CellFigure.of(estimate(slowdowns, _p90, at_least=1)),
+        p99=CellFigure.of(tail) if (tail := tail_estimate(slowdowns)) else None,
         worst=max(float(each.max()) for each in slowdowns),
-        queueing_mean_s=_figure(estimate(cell.queueing_s, np.mean, at_least=0)),
+        queueing_mean_s=CellFigure.of(estimate(cell.queueing_s, np.mean, at_least=0)),
         moves=float(np.mean([job.moves for jobs in cell.jobs for job in jobs])),
     )
 
 
 def _p90(slowdowns: Array | Sequence[float]) -> float:
     return float(np.quantile(slowdowns, 0.9))
-
-
-def _figure(measured: Measured) -> Figure:
-    return Figure(value=measured[0], ci95=measured[1])

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from analysis.expectations.results import Result, Summary, common_fields
+from analysis.expectations.results import CellFigure, Result, Summary, common_fields
 from analysis.reading.cells import CellId, CellTrials, cells_of, experiment_of
 from analysis.reading.data import HostPlace, by_iteration, counters, filter_rows, iterations
 from analysis.reading.disturbance import widen
 from analysis.reading.speedups import baseline_of
-from analysis.statistics.intervals import Interval, Measured, mean_of, ratio
+from analysis.statistics.intervals import Measured, mean_of, ratio
 from roundabout.spec import Experiment, StudyChoice
 from roundabout.spec.base import Level
 from roundabout.store import Run
@@ -21,19 +21,16 @@ Repetitions = dict[tuple[CellId, str], list[float]]  # a figure of each repetiti
 class Bandwidth(Result):
     """The bandwidths of one job in one cell, Gbit/s, means over its iterations.
 
-    `bus` is what the job's program reported, and `gain` that over the baseline's. `sent` is what the host of the job
-    that sent most sent by its counters, headers included, from the first iteration's start to the last one's end. None
-    is unknown.
+    `bus_gbps` is what the job's program reported, and `gain` that over the baseline's. `sent_gbps` is what the host of
+    the job that sent most sent by its counters, headers included, from the first iteration's start to the last one's
+    end. None is unknown.
     """
 
     levels: dict[str, Level]
     job: str
-    bus_gbps: float | None
-    bus_ci95: Interval | None
-    gain: float | None
-    gain_ci95: Interval | None
-    sent_gbps: float | None
-    sent_ci95: Interval | None
+    bus_gbps: CellFigure | None
+    gain: CellFigure | None
+    sent_gbps: CellFigure | None
 
     @property
     def id(self) -> CellId:
@@ -57,8 +54,14 @@ def study(run: Run, choice: StudyChoice) -> Results:
         for job in cell.jobs:
             own, other = _mean(bus, cell, job), baseline and _mean(bus, baseline, job)
             gain = ratio(own, other) if own and other and baseline is not cell else None
-            figures = {"bus": own, "gain": gain, "sent": _mean(sent, cell, job)}
-            found.append(_bandwidth(cell, job, figures))
+            bandwidth = Bandwidth(
+                levels=dict(cell.levels),
+                job=job,
+                bus_gbps=_figure(own),
+                gain=_figure(gain),
+                sent_gbps=_figure(_mean(sent, cell, job)),
+            )
+            found.append(bandwidth)
     return Results(**common_fields(run, choice), bandwidths=tuple(found))
 
 
@@ -67,20 +70,8 @@ def suits(experiment: Experiment) -> bool:
     return any(not job.trainer.plays_profile for cell in experiment.cells for job in cell.spec.jobs.values())
 
 
-def _bandwidth(cell: CellTrials, job: str, figures: dict[str, Measured | None]) -> Bandwidth:
-    (bus, bus_ci95), (gain, gain_ci95), (sent, sent_ci95) = (
-        figures[name] or (None, None) for name in ("bus", "gain", "sent")
-    )
-    return Bandwidth(
-        levels=dict(cell.levels),
-        job=job,
-        bus_gbps=bus,
-        bus_ci95=bus_ci95,
-        gain=gain,
-        gain_ci95=gain_ci95,
-        sent_gbps=sent,
-        sent_ci95=sent_ci95,
-    )
+def _figure(measured: Measured | None) -> CellFigure | None:
+    return CellFigure.of(measured) if measured else None
 
 
 def _mean(found: Repetitions, cell: CellTrials, job: str) -> Measured | None:

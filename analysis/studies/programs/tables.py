@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from rich.console import RenderableType
 
-from analysis.expectations.results import JobCell
+from analysis.expectations.results import CellFigure, JobCell
 from analysis.render import screen as on_screen
 from analysis.render.tables import (
     REPETITIONS,
@@ -68,8 +68,8 @@ def _times(cell: JobCell) -> Sequence[Cell]:
 
 
 def _bandwidths(each: Bandwidth) -> Sequence[Cell]:
-    return (
-        Cell("not reported") if each.bus_gbps is None else Cell(each.bus_gbps, each.bus_ci95),
-        Cell(each.gain, each.gain_ci95),
-        Cell("not counted") if each.sent_gbps is None else Cell(each.sent_gbps, each.sent_ci95),
-    )
+    return _cell(each.bus_gbps, "not reported"), _cell(each.gain), _cell(each.sent_gbps, "not counted")
+
+
+def _cell(figure: CellFigure | None, missing: str | None = None) -> Cell:
+    return Cell(figure.value, figure.ci95) if figure else Cell(missing)
