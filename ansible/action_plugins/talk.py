@@ -28,8 +28,8 @@ class ActionModule(ActionBase):
         failures = _select(result["stdout_lines"], self._task.args["failed"])
         if result["rc"] == 0 and not failures and _select(result["stdout_lines"], self._task.args["done"]):
             return result
-        said = failures or result["stderr_lines"] or result["stdout_lines"][-3:] or ["no answer"]
-        reason = "; ".join(line.strip() for line in said)
+        lines = failures or result["stderr_lines"] or result["stdout_lines"][-3:] or ["no answer"]
+        reason = "; ".join(line.strip() for line in lines)
         return result | {"failed": True, "msg": f"{self._task.args['what']}: {reason} (exit status {result['rc']})"}
 
 

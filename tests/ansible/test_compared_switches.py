@@ -142,10 +142,10 @@ def compare(tmp_path_factory: pytest.TempPathFactory) -> Compare:
     variables = {system: facts(system, tmp_path_factory.mktemp(system)) for system in COMPARED}
 
     def lines(system: str, text: str) -> list[str]:
-        heard = {"stdout": text}
+        answer = {"stdout": text}
         return (
             environment.get_template(f"{system}/differs.j2")
-            .render(variables[system], switches_heard=heard)
+            .render(variables[system], switches_answer=answer)
             .splitlines()
         )
 

@@ -99,20 +99,20 @@ def test_a_target_sets_up_what_it_uses(target: str, parts: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "asked", "sudo", "calls"),
+    ("target", "word", "sudo", "calls"),
     [
         ("experiment", "NAME=--help", "echo no >> {0}; exit 1", 1),
         ("report", "RUN=--help", 'echo "$@" >> {0}; exec "$@"', 2),
     ],
 )
 def test_no_root_is_needed_where_sudo_does_not_work(
-    tmp_path: Path, target: str, asked: str, sudo: str, calls: int
+    tmp_path: Path, target: str, word: str, sudo: str, calls: int
 ) -> None:
     for name, script in {"id": "echo 1000", "sudo": sudo.format(tmp_path / "calls")}.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / name).chmod(0o755)
     path = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    words = ["make", "--silent", "--old-file=setup", target, asked]
+    words = ["make", "--silent", "--old-file=setup", target, word]
     done = subprocess.run(words, cwd=REPOSITORY, env=path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert f"roundabout {'run' if target == 'experiment' else target} [OPTIONS]" in done.stdout

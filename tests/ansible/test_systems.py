@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Systems of servers: names of packages for each family, and what the package managers are asked for.
+"""Systems of servers: names of packages for each family, and what the package managers are called with.
 
 Programs that stand for rpm and zypper record their arguments. rpm answers as rpm 4.18 does: a line for each name. The
 names were held against rdma-core's redhat and suse spec files, and the spec files of perftest and mstflint.
@@ -66,7 +66,7 @@ def test_each_program_has_a_package_in_each_family(family: str) -> None:
     assert system.keys() == variables("systems/Debian").keys()
 
 
-def test_packages_are_asked_for_by_the_systems_own_names(tmp_path: Path) -> None:
+def test_packages_are_requested_by_the_systems_own_names(tmp_path: Path) -> None:
     """A server without package mirrors installs nothing: what it lacks is named with its packages."""
     tools = tmp_path / "tools"
     tools.mkdir()

@@ -216,7 +216,7 @@ def test_settings_of_a_port_of_eos_that_the_undo_would_lose_are_named(tmp_path: 
     output = eos.say("compare")
     answer = {"stdout": output, "stdout_lines": output.splitlines()}
     environment.tests["search"] = lambda text, pattern: bool(re.search(pattern, text))
-    lines = environment.get_template("eos/ports.j2").render(facts("eos", tmp_path), switches_heard=answer).splitlines()
+    lines = environment.get_template("eos/ports.j2").render(facts("eos", tmp_path), switches_answer=answer).splitlines()
     assert lines == [
         "port Ethernet1 mtu: found 1500, expected 4200 or more: interface Ethernet1, mtu 9214",
         "port Ethernet1 speed: found 100G, expected 50G",

@@ -110,9 +110,9 @@ def test_settings_read_in_a_recording_what_they_read_on_the_machine(
     TREES.build(name, root)
     inventory_file.write_text(inventory_file.read_text().replace("ens1f0np0", "eth2"))
     inventory = read_inventory(inventory_file)
-    asked = recorder_request(inventory, inventory.nics["s0"], str(root))
+    request = recorder_request(inventory, inventory.nics["s0"], str(root))
     monkeypatch.setenv("PATH", str(root / "bin"))
-    done = subprocess.run([sys.executable, "-IS", "-c", RECORDER, asked], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-IS", "-c", RECORDER, request], capture_output=True, text=True, check=True)
     RECORDED.build(mask_identifiers(json.loads(done.stdout)), tmp_path / "again")
     document = {kind: TREES.document(name)[kind] for kind in ("cpu", "link", "irq", "qos", "dcqcn")}
     found = settings_read(root, document)

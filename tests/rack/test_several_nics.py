@@ -134,16 +134,16 @@ def test_the_links_of_a_topology_choose_nics_in_its_order(write: Callable[..., P
 
 
 def test_a_topology_may_have_some_of_the_nics(write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    requested: list[str] = []
 
     def query(_inventory: object, names: list[str]) -> dict[str, list[Finding]]:
-        asked.extend(names)
+        requested.extend(names)
         return {name: [Finding("ssh", True, "", ""), Finding("RDMA device", True, name[-1], "")] for name in names}
 
     monkeypatch.setattr("roundabout.testbeds.rack.rack.query_capabilities", query)
     monkeypatch.setattr("roundabout.testbeds.rack.rack.verify_host_keys", lambda *_: None)
     rack = Rack.reach(read_inventory(write(8)), rails(2, 2), "rack")
-    assert asked == ["s0 eth2", "s0 eth3", "s1 eth2", "s1 eth3"]
+    assert requested == ["s0 eth2", "s0 eth3", "s1 eth2", "s1 eth3"]
     assert rack.hosts["s1"].nccl.hca == "2:1,3:1"
     assert list(rack.settings_document(ring(2), "s0")["route"]) == ["10.0.2.0/24", "10.0.3.0/24"]
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.unit
 
 PROGRAMS = {
     "hostname": """[ "$*" = -s ] && echo node7""",
-    "salloc": """echo "$*" > "$SLURM_HOME/asked"
+    "salloc": """echo "$*" > "$SLURM_HOME/requested"
 if [ -e "$SLURM_HOME/busy" ]; then echo "salloc: error: Requested nodes are busy" >&2; exit 1; fi
 echo $$ > "$SLURM_HOME/salloc"
 while [ "$1" != sh ]; do shift; done
@@ -60,20 +60,20 @@ def test_an_allocation_lasts_as_long_as_its_context(home: Path) -> None:
         assert not (home / "given-back").exists()
     assert (home / "given-back").exists()
     assert not (home / "cancelled").exists()
-    asked = (home / "asked").read_text()
-    assert asked.startswith("--job-name=roundabout-mine --nodelist=node7 --nodes=1 --exclusive --immediate=20 ")
+    requested = (home / "requested").read_text()
+    assert requested.startswith("--job-name=roundabout-mine --nodelist=node7 --nodes=1 --exclusive --immediate=20 ")
 
 
 def test_an_allocation_of_no_hosts_does_not_call_slurm(home: Path) -> None:
     with Allocation({}, "roundabout-mine") as held:
         assert (held.number, held.loss_reason) == (None, None)
-    assert not (home / "asked").exists()
+    assert not (home / "requested").exists()
 
 
 def test_an_allocation_that_the_run_has_already_is_used_and_kept(home: Path) -> None:
     with Allocation({"s0": LocalConnection("s0")}, "roundabout-mine", "9") as held:
         assert held.step("s0")[:3] == ("srun", "--jobid=9", "--nodelist=node7")
-    assert not (home / "asked").exists()
+    assert not (home / "requested").exists()
     assert not (home / "cancelled").exists()
 
 

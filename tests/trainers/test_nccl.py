@@ -175,15 +175,15 @@ def test_nccl_gets_and_reports_all_nics_of_a_host():
     """One line lists all devices, as in the log of a DGX H100 with two (NVIDIA/nccl-tests, issue 185)."""
     host = replace(HOST, nccl=Nccl("mlx5_0:1,mlx5_1:1"), further_nics=(Nic("ens2f0np0", "10.10.1.1"),))
     addresses = [nic.address for nic in host.nics]
-    asked = nccl.environment(host, 26, rdma=True)
-    assert asked["NCCL_IB_HCA"] == "=mlx5_0:1,mlx5_1:1"
-    assert asked["NCCL_SOCKET_IFNAME"] == "=ens1f0np0"
+    environment = nccl.environment(host, 26, rdma=True)
+    assert environment["NCCL_IB_HCA"] == "=mlx5_0:1,mlx5_1:1"
+    assert environment["NCCL_SOCKET_IFNAME"] == "=ens1f0np0"
     log = by_rdma("2.11.4", "mlx5_0:1/RoCE [1]mlx5_1:1", "ens1f0np0", "10.10.1.1", 3)
-    assert nccl.find_differences(asked, addresses, nccl.parse_log(log)) == []
-    (said,) = nccl.find_differences(asked, addresses[:1], nccl.parse_log(log))
+    assert nccl.find_differences(environment, addresses, nccl.parse_log(log)) == []
+    (said,) = nccl.find_differences(environment, addresses[:1], nccl.parse_log(log))
     assert said == "gid addresses: found 10.10.1.1, expected 10.10.0.1"
     alone = by_rdma("2.11.4", "mlx5_0:1", "ens1f0np0", "10.10.0.1", 3)
-    (said,) = nccl.find_differences(asked, addresses, nccl.parse_log(alone))
+    (said,) = nccl.find_differences(environment, addresses, nccl.parse_log(alone))
     assert said == "devices: found mlx5_0:1, expected mlx5_0:1,mlx5_1:1"
     assert nccl.environment(host, 26, rdma=False)["NCCL_SOCKET_IFNAME"] == "=ens1f0np0,ens2f0np0"
 

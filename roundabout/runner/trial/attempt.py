@@ -243,8 +243,8 @@ def _start_worker(now: AttemptContext, worker: Worker, arrived: Arrived, secret:
     name = f"{worker.job} rank {worker.rank}"
     reported = secret if worker.listens else None
     step = now.allocation.step(worker.host) if worker.scheduled else ()
-    told_nccl = nccl.command_prefix(worker.environment) if worker.environment else ()
-    connection, argv = now.session.connections[worker.host], (*step, *worker.container, *told_nccl, *worker.argv)
+    exports = nccl.command_prefix(worker.environment) if worker.environment else ()
+    connection, argv = now.session.connections[worker.host], (*step, *worker.container, *exports, *worker.argv)
     return Program(name, connection, argv, lambda _, line: arrived.put((worker, line)), reported)
 
 

@@ -54,9 +54,9 @@ def trial_workers(trial: PlannedTrial, site: HostGroup) -> list[Worker]:
             task = Task(reported, rank, site.hosts[host].prefix, datapath(job, site) == RDMA)
             argv, trainer = job.trainer.argv(task), job.trainer
             logged = tuple(dict.fromkeys(job.workers[each] for each in trainer.nccl_ranks(len(job.workers), rank)))
-            told_nccl = _nccl(job, host, site) if logged else {}
+            exports = _nccl(job, host, site) if logged else {}
             words = trainer.container(task)
-            found.append(Worker(name, rank, host, argv, trainer.listens, trainer.scheduled, told_nccl, words, logged))
+            found.append(Worker(name, rank, host, argv, trainer.listens, trainer.scheduled, exports, words, logged))
     return found
 
 

@@ -24,7 +24,7 @@ COMMANDS = (
     "cp",
     "rm",
 )
-# A shell starts faster than Python. The commands are those that docs/how-to/rack.md asks of sudo.
+# A shell starts faster than Python. The commands are those that docs/how-to/rack.md lists for sudo.
 SUDO = """#!/bin/sh
 case "$1 $2" in
   "-n config" | "-n systemd-run" | "-n systemctl" | "-n cp" | "-n rm") shift; FAKE_ROOT=1 exec "$@" ;;
