@@ -295,9 +295,11 @@ def test_replay_sends_late_bytes_as_fast_as_the_network_takes_them(job: Callable
     least_ms = 1_000_000 * 8 / 100e6 * 1e3 * 1514 / 1448
     for worker in ring.workers.values():
         records = iterations(worker.events())
-        took_ms = statistics.median(milliseconds(record, "compute_end_ns") for record in records)
-        # TCP's window grows again after each pause: 84 to 91 ms; bytes at the demand's rate would take 20 ms more.
-        assert took_ms == pytest.approx(least_ms, rel=0.12, abs=excused_ms(records))
+        took_ms = [milliseconds(record, "compute_end_ns") for record in records]
+        pairs_ms = [
+            statistics.mean(pair) for pair in pairwise(took_ms)
+        ]  # after a late one, long and short ones alternate
+        assert statistics.median(pairs_ms) == pytest.approx(least_ms, rel=0.06, abs=excused_ms(records))
 
 
 def test_a_late_neighbour_holds_the_ring_back(job: Callable[..., Any]) -> None:
