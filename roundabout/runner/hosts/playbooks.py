@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import select
 import subprocess
 import sys
 import time
@@ -19,6 +20,7 @@ from roundabout.store import scratch
 
 PLAYBOOKS = ROOT / "ansible"
 TASK_TIMEOUT_S = 600  # time limit of a task on a host; tasks that fetch packages have their own
+WORKERS_TIMEOUT_S = 5  # time limit of the end of a playbook's workers, once it is terminated
 CONTROLLER = "localhost"  # where the last play of each playbook lists the outcomes
 RECAP = re.compile(r"^(?P<host>\S+) +: ok=\d+ +changed=(?P<changed>\d+) .* ignored=(?P<ignored>\d+)", re.MULTILINE)
 
@@ -113,15 +115,22 @@ def run_ansible(command: Sequence[str], folder: Path, show: Callable[[str], None
     own = {"ANSIBLE_CONFIG": str(PLAYBOOKS / "ansible.cfg"), "ANSIBLE_SSH_CONTROL_PATH_DIR": str(folder)}
     environment = os.environ | own | {"LC_ALL": "C.UTF-8", "ANSIBLE_TASK_TIMEOUT": str(TASK_TIMEOUT_S)}
     lines = []
-    with subprocess.Popen(
-        command,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        close_fds=False,  # it holds the machine's lease along
-    ) as playbook:
+    reader, writer = os.pipe()
+    os.set_inheritable(writer, True)
+    with (
+        open(reader) as workers,  # at its end once the playbook and all its workers have ended
+        open(writer, "w") as inherited,
+        subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            close_fds=False,  # it holds the machine's lease along
+        ) as playbook,
+    ):
+        inherited.close()
         assert playbook.stdout is not None
         try:
             for line in playbook.stdout:
@@ -130,6 +139,7 @@ def run_ansible(command: Sequence[str], folder: Path, show: Callable[[str], None
                     show(line.rstrip("\n"))
         except BaseException:
             playbook.terminate()  # or it would be waited for, and hosts may not answer
+            select.select([workers], [], [], WORKERS_TIMEOUT_S)  # they may still write into folders that are undone
             raise
     return playbook.returncode, "".join(lines)
 

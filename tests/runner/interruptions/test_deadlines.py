@@ -186,6 +186,16 @@ def test_a_playbook_does_not_outlive_whoever_waited_for_it(tmp_path: Path) -> No
     assert time.monotonic() - begun < SOON_S
 
 
+def test_a_stopped_playbook_is_followed_by_the_end_of_its_workers(tmp_path: Path) -> None:
+    def stop(_line: str) -> None:
+        raise KeyboardInterrupt
+
+    worker = f"setsid sh -c 'sleep 0.5; touch {tmp_path}/late' > /dev/null 2>&1 & "
+    with pytest.raises(KeyboardInterrupt):
+        playbooks.run_ansible(["sh", "-c", f"{worker} echo begun; exec sleep 60"], str(tmp_path), stop)
+    assert (tmp_path / "late").exists()
+
+
 @pytest.mark.proof
 def test_a_task_of_a_playbook_has_a_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(playbooks, "TASK_TIMEOUT_S", 1)
