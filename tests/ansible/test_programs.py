@@ -17,8 +17,8 @@ pytestmark = pytest.mark.unit
 
 REPOSITORY = Path(__file__).parents[2]
 ALTERNATIVES = Path("/etc/alternatives")
-ASKED_FOR = ("git", "make", "sudo")  # by README
-# Who calls each of these asks first whether it is there, and does without.
+REQUIRED = ("git", "make", "sudo")  # by README
+# Who calls each of these checks first whether it is there, and does without.
 OPTIONAL = {
     "modprobe": "servers have it; a lab needs no module",
     "systemctl": "as long as nothing but systemd starts daemons",
@@ -48,7 +48,7 @@ OPTIONAL = {
     **dict.fromkeys(("mmdebstrap", "qemu-img", "qemu-system-x86_64"), "make rack-in-vms installs it"),
 }
 EXAMINATION = "roundabout/testbeds/rack/programs/examination.sh"  # It checks each program before it calls it.
-# First words of what our own programs and playbooks are told, in lists that look like commands; a program of ours.
+# First words of what our own programs and playbooks are given, in lists that look like commands; a program of ours.
 OUR_WORDS = {
     *(
         "acceptance",
@@ -116,12 +116,12 @@ def packages(part: str) -> set[str]:
 
 @cache
 def basic() -> set[str]:
-    """What the least Debian consists of, what README asks for, and what `bootstrap` begins with."""
+    """What the least Debian consists of, what README requires, and what `bootstrap` begins with."""
     shown = "${Package} ${Essential} ${Priority} ${db:Status-Status}\n"
     done = subprocess.run(["dpkg-query", "--show", f"--showformat={shown}"], capture_output=True, text=True, check=True)
     least = {line.split()[0] for line in done.stdout.splitlines() if re.search("yes|required", line)}
     (first,) = re.findall(r"for package in (.*); do", (REPOSITORY / "bootstrap").read_text())
-    return least | {"apt"} | {*ASKED_FOR} | {*first.split()}
+    return least | {"apt"} | {*REQUIRED} | {*first.split()}
 
 
 @cache

@@ -17,7 +17,7 @@ OURS = ("etc/", "bin/")
 
 
 def found(servers: Any) -> dict[str, Any]:
-    """All that NICs and the kernel know, without what we deploy."""
+    """All that NICs and the kernel have, without what we deploy."""
     return {
         name: {path: value for path, value in tree.items() if not path.startswith(OURS)}
         for name, tree in servers.snapshot().items()

@@ -303,7 +303,7 @@ def test_nothing_is_changed_without_leave_or_on_what_is_not_known(
     switches.become("tofino", release="9.13.2-1")
     shown: list[str] = []
     said = switches.complaints("site", show=shown.append)
-    assert "switch junos, a qfx5120-48y: found release 12.3R6.6, expected one of junos that Roundabout knows" in said
+    assert "switch junos, a qfx5120-48y: found release 12.3R6.6, expected one of junos that Roundabout supports" in said
     assert "`system: unmanaged` leaves a switch to its owner" in said
     assert (
         "switch tofino: found tofino1 with 9.13.2-1, expected tofino1 with 9.13.4-404, as its `apply_on` says" in said
@@ -390,7 +390,7 @@ def test_sonic_without_what_ours_needs_is_refused_by_name(
     assert list(switch.rglob("*roundabout*")) == []
 
 
-def test_sonic_that_computes_headroom_is_asked_for_a_group_of_no_profile(tmp_path: Path) -> None:
+def test_sonic_that_computes_headroom_gets_a_group_of_no_profile(tmp_path: Path) -> None:
     switch = new(tmp_path / "sonic")
     path = switch / "switch.json"
     state = json.loads(path.read_text())
@@ -476,7 +476,7 @@ def test_a_rollback_goes_back_over_all_changes(system: str, old: str, new_: str,
     assert list(switch.rglob("*roundabout*")) == []
 
 
-def test_tofino_that_does_not_heed_pauses_is_refused(tmp_path: Path) -> None:
+def test_tofino_that_ignores_pauses_is_refused(tmp_path: Path) -> None:
     """`mode_rx` is read only: nothing could bring it about."""
     switch = new(tmp_path / "tofino")
     path = switch / "switch.json"

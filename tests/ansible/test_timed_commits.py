@@ -252,5 +252,5 @@ def test_playbooks_change_verify_and_undo(tmp_path: Path) -> None:
     switches.become("eos", release="4.21.1F")
     switches.hosts["cumulus"]["switches_facts"]["lossless"] |= {"priority": 4}
     said = switches.complaints("verify")
-    assert "switch eos, a DCS-7060CX-32S: found release 4.21.1F, expected one of eos that Roundabout knows" in said
+    assert "switch eos, a DCS-7060CX-32S: found release 4.21.1F, expected one of eos that Roundabout supports" in said
     assert "expected priority 3, dscp 24 to 31, cnp_priority 6 and cnp_dscp 48 to 55, as NVUE's qos roce has" in said

@@ -6,7 +6,7 @@
   NAPALM's `_get_pending_commits` reads them, up to 4.31 and from 4.32 on.
 - A completed session keeps its name: entering it again is refused, and so is deleting one that does not exist.
 - While a timer runs, no other session can be committed. `configure session NAME abort` brings the configuration back.
-- A line that its mode does not know is tried in the modes above.
+- A line that its mode does not have is tried in the modes above.
 """
 
 import json

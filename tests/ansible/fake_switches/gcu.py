@@ -4,7 +4,7 @@
 Source: sonic-utilities, branches 202205 to 202511; that of 202211 has no such list.
 
 Fields that `rdma_config_update_validator` lets a patch replace; it lets it add and remove nothing. From 202511 on,
-WRED_PROFILE is free, and a whole BUFFER_PROFILE may come and go. Platforms are left out: those that it does not know
+WRED_PROFILE is free, and a whole BUFFER_PROFILE may come and go. Platforms are left out: those that it does not list
 may replace nothing either.
 """
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Junos' command line, without a terminal. Constructed from its documentation.
 
-- Leaving `configure exclusive` with changes asks a question, and takes the next line for its answer.
+- Leaving `configure exclusive` with changes prompts, and takes the next line for its answer.
 - In configuration mode every answer ends with the banner `[edit]`.
 - `commit confirmed N` goes back by itself, unless `commit` or `commit check` comes before.
 - `show system commit` has "rollback pending" below entry 0 until then.
 - With two routing engines, `commit` is of one of them, and `commit synchronize` of both.
-- Routers (MX) know no PFC, and no QFX a queue's size in microseconds.
+- Routers (MX) have no PFC, and no QFX a queue's size in microseconds.
 """
 
 import re

@@ -75,7 +75,7 @@ def config(words: list[str]) -> None:
     elif action == "delete-checkpoint":
         checkpoint.unlink()
     elif action == "load":
-        # A table at a time, as buffermgrd hears of each.
+        # A table at a time, as buffermgrd receives each.
         for table, entries in json.loads(Path(name).read_text()).items():
             merge(state["running"], {table: entries})
             notify(state, [f"{table}|{entry}" for entry in entries])
