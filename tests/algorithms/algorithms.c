@@ -12,8 +12,8 @@ void reaction_point_begins(struct reaction_point *rp, struct held_cnps *held, co
 }
 
 // What dcqcn/flow.h does with an ACK. Returns whether a CNP acted.
-int reaction_point_hears(struct reaction_point *rp, struct held_cnps *held, const struct dcqcn_params *p,
-                         struct dcqcn_counters *c, __u32 now, __u32 spacing, int marked, __u64 acked_bytes) {
+int reaction_point_receives(struct reaction_point *rp, struct held_cnps *held, const struct dcqcn_params *p,
+                            struct dcqcn_counters *c, __u32 now, __u32 spacing, int marked, __u64 acked_bytes) {
   struct ack ack = {.bytes = acked_bytes, .now = now, .spacing = spacing, .is_marked = marked};
   return reaction_point_on_ack(rp, held, p, c, &ack) > 0;
 }
@@ -24,8 +24,8 @@ __u64 burst_paces(struct reaction_point *rp, const struct dcqcn_params *p, __u32
 
 void pacing_debt_begins(struct pacing_debt *debt, __u32 sent) { pacing_debt_begin(debt, sent); }
 
-void pacing_debt_hears(struct pacing_debt *debt, struct dcqcn_counters *c, __u64 rate, __u32 since, __u32 sent,
-                       int has_data) {
+void pacing_debt_receives(struct pacing_debt *debt, struct dcqcn_counters *c, __u64 rate, __u32 since, __u32 sent,
+                          int has_data) {
   pacing_debt_on_ack(debt, c, rate, since, sent, has_data);
 }
 
@@ -37,8 +37,8 @@ void marking_begins(struct marking *m, __u32 delivered, __u32 delivered_ce, __u3
   marking_begin(m, delivered, delivered_ce, sent);
 }
 
-int marking_hears(struct marking *m, const struct dctcp_params *p, __u32 acknowledged, __u32 sent, __u32 delivered,
-                  __u32 delivered_ce) {
+int marking_receives(struct marking *m, const struct dctcp_params *p, __u32 acknowledged, __u32 sent, __u32 delivered,
+                     __u32 delivered_ce) {
   return marking_on_ack(m, p, acknowledged, sent, delivered, delivered_ce);
 }
 
@@ -47,17 +47,17 @@ __u64 marking_cuts(const struct marking *m, __u64 cwnd) { return marking_cut(m, 
 void cwnd_begins(struct cwnd *w, __u32 segments, __u32 ssthresh) { cwnd_begin(w, segments, ssthresh); }
 
 // What dctcp does with an ACK, and mltcp_dctcp with an F. Returns whether there was a timeout.
-int cwnd_hears(struct cwnd *w, const struct marking *m, __u32 acknowledged, __u32 sent, __u32 kernels, __u32 acked,
-               enum reduction asks_for, int is_used, __u32 F_q24, __u32 *carried_q24) {
+int cwnd_receives(struct cwnd *w, const struct marking *m, __u32 acknowledged, __u32 sent, __u32 kernels, __u32 acked,
+                  enum reduction reduction, int is_used, __u32 F_q24, __u32 *carried_q24) {
   bool timeout = cwnd_on_ack(w, acknowledged, sent, kernels);
-  if (cwnd_must_reduce(w, asks_for))
-    cwnd_reduce(w, asks_for, cwnd_cut_q24(w, m, asks_for), sent);
+  if (cwnd_must_reduce(w, reduction))
+    cwnd_reduce(w, reduction, cwnd_cut_q24(w, m, reduction), sent);
   else if (is_used && cwnd_may_grow(w))
     cwnd_add(w, aggressiveness_increase(cwnd_slow_start(w, acked), F_q24, carried_q24));
   return timeout;
 }
 
-void iteration_hears(struct iteration *it, const struct mltcp_params *p, __u64 now_us, __u64 bytes) {
+void iteration_receives(struct iteration *it, const struct mltcp_params *p, __u64 now_us, __u64 bytes) {
   iteration_on_ack(it, p, now_us, bytes);
 }
 

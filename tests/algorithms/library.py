@@ -108,7 +108,7 @@ class Iteration(Structure):
     """struct iteration."""
 
     _fields_ = (
-        *members(u64, "sent learned_bytes silence_us heard_us forget_us ended"),
+        *members(u64, "sent learned_bytes silence_us last_ack_us forget_us ended"),
         ("seen_us", u64 * 32),
         ("whole", u32),
     )

@@ -37,7 +37,7 @@ def leaves_after_us(rp: ReactionPoint, now: int, most_us: int) -> int:
         left -= rp.R_C
         if left <= 0:
             return us
-        LIBRARY.reaction_point_hears(
+        LIBRARY.reaction_point_receives(
             byref(rp), byref(held), byref(PARAMETERS), byref(counters), u32(now + us), u32(1), 0, 0
         )
     return most_us

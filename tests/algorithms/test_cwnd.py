@@ -29,7 +29,7 @@ class Reference:
     carried: int = 0
     ends: dict[str, int] = field(default_factory=dict)
 
-    def ack(self, una: int, sent: int, acked: int, *, kernels: int, alpha: int, asks_for: str | None,
+    def ack(self, una: int, sent: int, acked: int, *, kernels: int, alpha: int, reduction: str | None,
             used: bool) -> bool:  # fmt: skip
         """Returns whether there was a timeout."""
         self.ends = {kind: end for kind, end in self.ends.items() if end > una}
@@ -38,11 +38,11 @@ class Reference:
             if not self.ends.keys() & {"loss", "timeout"}:
                 self.ssthresh = max(self.exactly_q24 // 2 // ONE_Q24, 2)
             self.cwnd, self.counted, self.ends = kernels, 0, {"timeout": sent}
-        heard = {"marks", "loss", "timeout"} if asks_for == "marks" else {"loss", "timeout"}
-        if asks_for and not self.ends.keys() & heard:
-            cut_q24 = self.exactly_q24 * alpha // ONE_Q24 // 2 if asks_for == "marks" else (self.exactly_q24 + 1) // 2
+        waited = {"marks", "loss", "timeout"} if reduction == "marks" else {"loss", "timeout"}
+        if reduction and not self.ends.keys() & waited:
+            cut_q24 = self.exactly_q24 * alpha // ONE_Q24 // 2 if reduction == "marks" else (self.exactly_q24 + 1) // 2
             self.cwnd, part_q24 = divmod(max(self.exactly_q24 - cut_q24, 2 * ONE_Q24), ONE_Q24)
-            self.ssthresh, self.counted, self.ends[asks_for] = self.cwnd, self.cwnd * part_q24 // ONE_Q24, sent
+            self.ssthresh, self.counted, self.ends[reduction] = self.cwnd, self.cwnd * part_q24 // ONE_Q24, sent
         elif used and self.ends.keys() <= {"timeout"}:
             self.grow(acked)
         return timeout
@@ -72,17 +72,17 @@ class Flow:
         self.una, self.sent = self.begin, self.begin + self.reference.cwnd
         LIBRARY.cwnd_begins(byref(self.w), self.reference.cwnd, self.reference.ssthresh)
 
-    def ack(self, acked: int, *, asks_for: str | None = None, kernels: int | None = None, alpha: int = ONE_Q24,
+    def ack(self, acked: int, *, reduction: str | None = None, kernels: int | None = None, alpha: int = ONE_Q24,
             used: bool = True) -> None:  # fmt: skip
         """`kernels`: the window as the kernel would have it, or as it was left."""
         acked = min(acked, self.sent - self.una)
         self.una += acked
         kernels = self.w.segments if kernels is None else kernels
         counts = [u32(each % 2**32) for each in (self.una, self.sent, kernels, acked)]
-        last = [KINDS.index(asks_for), int(used), u32(self.reference.factor), byref(self.carried)]
-        timeout = LIBRARY.cwnd_hears(byref(self.w), byref(Marking(alpha_q24=alpha)), *counts, *last)
-        told: Any = {"kernels": kernels, "alpha": alpha, "asks_for": asks_for, "used": used}
-        assert bool(timeout) == self.reference.ack(self.una, self.sent, acked, **told)
+        last = [KINDS.index(reduction), int(used), u32(self.reference.factor), byref(self.carried)]
+        timeout = LIBRARY.cwnd_receives(byref(self.w), byref(Marking(alpha_q24=alpha)), *counts, *last)
+        options: Any = {"kernels": kernels, "alpha": alpha, "reduction": reduction, "used": used}
+        assert bool(timeout) == self.reference.ack(self.una, self.sent, acked, **options)
         assert (self.w.segments, self.w.ssthresh) == (self.reference.cwnd, self.reference.ssthresh)
         self.sent = max(self.sent, self.una + self.w.segments)
 
@@ -95,7 +95,7 @@ class Flow:
 ACKS = st.fixed_dictionaries(
     {
         "acked": st.integers(0, 60),
-        "asks_for": st.sampled_from([None, None, None, *KINDS]),
+        "reduction": st.sampled_from([None, None, None, *KINDS]),
         "kernels": st.sampled_from([None] * 8 + [1, 3, GARBAGE]),
         "alpha": st.integers(0, ONE_Q24),
         "used": st.sampled_from([True, True, True, False]),
@@ -130,20 +130,20 @@ def test_the_window_grows_by_f_segments_per_window(factor: float, cwnd: int) -> 
     assert flow.w.segments - cwnd == pytest.approx(40 * factor, rel=0.1, abs=1)
 
 
-@pytest.mark.parametrize(("asks_for", "kept"), [("marks", 75), ("loss", 50)])
-def test_marks_and_losses_reduce_once_a_window_of_data(asks_for: str, kept: int) -> None:
+@pytest.mark.parametrize(("reduction", "kept"), [("marks", 75), ("loss", 50)])
+def test_marks_and_losses_reduce_once_a_window_of_data(reduction: str, kept: int) -> None:
     flow = Flow(2**32 - 50, Reference(100, 2))
     for _ in range(99):
-        flow.ack(1, asks_for=asks_for, alpha=ONE_Q24 // 2)
+        flow.ack(1, reduction=reduction, alpha=ONE_Q24 // 2)
         assert flow.w.segments == kept
-    flow.ack(1, asks_for=asks_for, alpha=ONE_Q24 // 2)
+    flow.ack(1, reduction=reduction, alpha=ONE_Q24 // 2)
     assert flow.w.segments < kept
 
 
 def test_a_loss_among_marks_halves_what_they_left() -> None:
     flow = Flow(0, Reference(100, 2))
-    for asks_for, left in (("marks", 75), ("loss", 37), ("marks", 37), ("loss", 37)):
-        flow.ack(1, asks_for=asks_for, alpha=ONE_Q24 // 2)
+    for reduction, left in (("marks", 75), ("loss", 37), ("marks", 37), ("loss", 37)):
+        flow.ack(1, reduction=reduction, alpha=ONE_Q24 // 2)
         assert flow.w.segments == left
 
 
@@ -158,7 +158,7 @@ def test_after_a_timeout_it_starts_slowly_to_half_of_what_it_was() -> None:
 
 def test_the_algorithm_overwrites_the_kernels_window() -> None:
     flow = Flow(0, Reference(20, 10))
-    flow.ack(1, kernels=GARBAGE, asks_for="marks")
+    flow.ack(1, kernels=GARBAGE, reduction="marks")
     assert (flow.w.segments, flow.w.ssthresh) == (10, 10)
 
 
@@ -169,7 +169,7 @@ def test_windows_are_as_f_where_marks_are_the_same(alpha: float) -> None:
     for factor in (0.25, 0.5, 1, 2):
         flow, sizes = Flow(0, Reference(10, 2, round(factor * ONE_Q24))), []
         for number in range(800):
-            flow.ack(1, asks_for="marks" if number % 8 == 0 else None, alpha=round(alpha * ONE_Q24))
+            flow.ack(1, reduction="marks" if number % 8 == 0 else None, alpha=round(alpha * ONE_Q24))
             flow.window()
             sizes.append(flow.w.segments)
         mean[factor] = sum(sizes[400:]) / 400 / factor

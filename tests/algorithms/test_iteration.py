@@ -20,7 +20,7 @@ CLOCKS = st.sampled_from([1, 2**31 - 50_000, 2**32 - 50_000])
 
 @dataclass
 class Job:
-    """What is heard of one."""
+    """The state of one after its ACKs."""
 
     p: MltcpParams
     now_us: int = 1
@@ -30,7 +30,7 @@ class Job:
 
     def ack(self, wait_us: int, size: int) -> None:
         self.now_us += wait_us
-        LIBRARY.iteration_hears(byref(self.it), byref(self.p), u64(self.now_us), u64(size))
+        LIBRARY.iteration_receives(byref(self.it), byref(self.p), u64(self.now_us), u64(size))
 
     @property
     def ratio(self) -> float:
@@ -63,7 +63,7 @@ def test_given_bytes_and_gap_are_the_paper(total: int, gap_us: int, clock: int, 
 def test_sockets_whose_clocks_are_behind_change_nothing(
     clock: int, acks: list[tuple[int, int]], behind: list[int]
 ) -> None:
-    """Two sockets of a job are heard in turn; the second one's clock is read a little late."""
+    """Two sockets of a job get ACKs in turn; the second one's clock is read a little late."""
     p = MltcpParams(iteration_bytes=10**6, gap_us=2000)
     one, two = Job(p, clock + 1000), Job(p, clock + 1000)
     for (wait_us, size), late_us in zip(acks, behind, strict=False):
@@ -73,7 +73,7 @@ def test_sockets_whose_clocks_are_behind_change_nothing(
         two.now_us -= late_us
         two.ack(0, size)
         two.now_us += late_us
-        assert (one.it.sent, one.it.ended, one.it.heard_us) == (two.it.sent, two.it.ended, two.it.heard_us)
+        assert (one.it.sent, one.it.ended, one.it.last_ack_us) == (two.it.sent, two.it.ended, two.it.last_ack_us)
 
 
 @given(

@@ -32,7 +32,7 @@ def test_alpha_is_the_average_of_the_windows_shares(g: int, begin: int, acks: li
         now_marked = round(share * now_acked)
         acked, marked, sent = acked + now_acked, marked + now_marked, sent + more
         in_window, marked_in_window = in_window + now_acked, marked_in_window + now_marked
-        ended = LIBRARY.marking_hears(byref(m), byref(p), *wrapped(acked, sent, acked, marked))
+        ended = LIBRARY.marking_receives(byref(m), byref(p), *wrapped(acked, sent, acked, marked))
         assert bool(ended) == (acked >= window_end and in_window > 0)
         if ended:
             alpha = alpha * (1 - g / ONE_Q24) + marked_in_window / in_window * g / ONE_Q24

@@ -30,13 +30,13 @@ def paced_rate(rate: int, late_us: float, *, pays: bool, seed: int = 1) -> tuple
     chance, debt, counters = random.Random(seed), PacingDebt(), DcqcnCounters()
     LIBRARY.pacing_debt_begins(byref(debt), 0)
     now = ends = 0.0
-    sent, heard, paced, acks = 0, 0, rate, [0.0]
+    sent, acked_at, paced, acks = 0, 0, rate, [0.0]
     while now < SECONDS * 1e6:
         now = max(now, ends) + chance.expovariate(1 / late_us)
         while acks[0] <= now and len(acks) > 1:
             at = int(acks.pop(0))
-            LIBRARY.pacing_debt_hears(byref(debt), byref(counters), rate, at - heard, sent & 0xFFFFFFFF, 1)
-            heard, paced = at, LIBRARY.pacing_debt_paces(byref(debt), rate, 53_750_000) if pays else rate
+            LIBRARY.pacing_debt_receives(byref(debt), byref(counters), rate, at - acked_at, sent & 0xFFFFFFFF, 1)
+            acked_at, paced = at, LIBRARY.pacing_debt_paces(byref(debt), rate, 53_750_000) if pays else rate
         sent += BURST_BYTES
         length = BURST_BYTES / paced * 1e6
         ends = now + length - min(length / 2, now - ends)
@@ -45,7 +45,7 @@ def paced_rate(rate: int, late_us: float, *, pays: bool, seed: int = 1) -> tuple
 
 
 @pytest.mark.parametrize("rate", [20_000_000, 25_000_000, 35_000_000])
-def test_a_flow_sends_what_its_rate_asks_for(rate: int) -> None:
+def test_a_flow_sends_at_its_rate(rate: int) -> None:
     late_us = 40
     unpaid, _ = paced_rate(rate, late_us, pays=False)
     paid, counters = paced_rate(rate, late_us, pays=True)
@@ -65,23 +65,23 @@ def test_a_debt_has_limits() -> None:
     LIBRARY.pacing_debt_begins(byref(debt), 2**32 - 1000)
     debt.had_data = True
     for _ in range(100):
-        LIBRARY.pacing_debt_hears(byref(debt), byref(counters), rate, 900, 2**32 - 1000, 1)
+        LIBRARY.pacing_debt_receives(byref(debt), byref(counters), rate, 900, 2**32 - 1000, 1)
     assert debt.bytes == 10_000  # half of a millisecond at this rate
     assert LIBRARY.pacing_debt_paces(byref(debt), rate, 50_000_000) == 30_000_000
     assert LIBRARY.pacing_debt_paces(byref(debt), rate, 25_000_000) == 25_000_000
     assert LIBRARY.pacing_debt_paces(byref(debt), 10_000_000, 50_000_000) == 15_000_000  # after a cut
-    LIBRARY.pacing_debt_hears(byref(debt), byref(counters), rate, 500, 21_000, 1)  # 22,000 bytes, for 10,000 asked for
+    LIBRARY.pacing_debt_receives(byref(debt), byref(counters), rate, 500, 21_000, 1)  # 22,000 bytes, for 10,000 due
     assert debt.bytes == -2000
     assert LIBRARY.pacing_debt_paces(byref(debt), rate, 50_000_000) == 18_000_000
 
 
 @pytest.mark.parametrize(("since_us", "has_data"), [(100, 0), (1001, 1)])
-def test_a_flow_without_data_or_after_a_silence_owes_nothing(since_us: int, has_data: int) -> None:
+def test_a_flow_without_data_or_after_a_silence_has_no_debt(since_us: int, has_data: int) -> None:
     debt, counters = PacingDebt(), DcqcnCounters()
     LIBRARY.pacing_debt_begins(byref(debt), 0)
-    for owed in (0, 10_000):  # at the first ACK it is not known whether it had data before
-        LIBRARY.pacing_debt_hears(byref(debt), byref(counters), 20_000_000, 900, 0, 1)
-        assert debt.bytes == owed
-    LIBRARY.pacing_debt_hears(byref(debt), byref(counters), 20_000_000, since_us, 0, has_data)
+    for missing in (0, 10_000):  # at the first ACK it is not known whether it had data before
+        LIBRARY.pacing_debt_receives(byref(debt), byref(counters), 20_000_000, 900, 0, 1)
+        assert debt.bytes == missing
+    LIBRARY.pacing_debt_receives(byref(debt), byref(counters), 20_000_000, since_us, 0, has_data)
     assert debt.bytes == 0
     assert counters.asked_bytes == 18_000

@@ -37,7 +37,7 @@ class Reference:
     since_cnp: float = float("inf")
     held: list[float] = field(default_factory=list)
     is_marked: bool = False
-    heard_cnps: int = 0
+    received_cnps: int = 0
     was_cut: bool = False
     rises: int = 0
     cuts: int = 0
@@ -90,9 +90,9 @@ class Reference:
         if not self.was_cut:
             return
         keeps = 1 - self.p.g_q24 / ONE_Q24
-        while self.alpha_due <= self.now and self.heard_cnps:
+        while self.alpha_due <= self.now and self.received_cnps:
             self.alpha = 1 - (1 - self.alpha) * keeps
-            self.heard_cnps -= 1
+            self.received_cnps -= 1
             self.alpha_due += self.p.alpha_timer_us
         if self.alpha_due <= self.now:
             periods = (self.now - self.alpha_due) // self.p.alpha_timer_us + 1
@@ -105,7 +105,7 @@ class Reference:
         self.timer_due += max((self.now - self.timer_due) // self.p.T_us + 1, 0) * self.p.T_us
 
     def ack(self, marked: bool, acked_bytes: int, spacing_us: int) -> bool:
-        """Hear an ACK, which may echo a mark; CNPs act at the ACK that is likely to be nearest to their time.
+        """Receive an ACK, which may echo a mark; CNPs act at the ACK that is likely to be nearest to their time.
 
         Marks at two ACKs in turn were CNPs all the time between them.
         """
@@ -115,9 +115,9 @@ class Reference:
             cnps = int(self.since_cnp // gap) if goes_on and gap else 1
             if goes_on and gap and cnps <= MAX_CNPS:
                 last = self.now - self.since_cnp
-                self.hear([last + gap * (number + 1) for number in range(cnps)])
+                self.receive([last + gap * (number + 1) for number in range(cnps)])
             else:
-                self.hear([self.now])
+                self.receive([self.now])
         if self.act(spacing_us):
             return True
         if self.p.byte_counter_bytes:
@@ -131,15 +131,15 @@ class Reference:
             self.cut()
             cuts += 1
             self.cuts += 1
-            # The program knows the first and the last alone: others are evenly spread between them.
+            # The program has the first and the last alone: others are evenly spread between them.
             first, last, left = self.held[0], self.held[-1], len(self.held) - 1
             self.held = [first + (last - first) // left, *self.held[2:]] if left else []
         periods = spacing_us // self.p.alpha_timer_us
-        if self.heard_cnps and cuts > 1 and periods > 1:
-            self.heard_cnps = min(cuts, periods)
+        if self.received_cnps and cuts > 1 and periods > 1:
+            self.received_cnps = min(cuts, periods)
         return cuts
 
-    def hear(self, cnps: list[float]) -> None:
+    def receive(self, cnps: list[float]) -> None:
         """Hold CNPs of these times back."""
         self.held += cnps
         self.since_cnp = self.now - cnps[-1]
@@ -171,7 +171,7 @@ class Reference:
             self.R_T = self.R_C
         self.R_C = max(self.R_C * (1 - self.alpha / 2), self.p.R_min)
         if self.p.alpha_by_timer:
-            self.heard_cnps = int(not anew)
+            self.received_cnps = int(not anew)
         else:
             self.alpha += (1 - self.alpha) * self.p.g_q24 / ONE_Q24
             self.alpha_due = self.now + self.p.alpha_timer_us
@@ -215,7 +215,7 @@ class InC:
         self.clock = (self.clock + after_us) % 2**32
         when = (ctypes.c_uint32(self.clock), ctypes.c_uint32(after_us))
         words = (*when, ctypes.c_int(marked), ctypes.c_uint64(acked_bytes))
-        return bool(LIBRARY.reaction_point_hears(*map(ctypes.byref, (self.rp, self.held, self.p, self.c)), *words))
+        return bool(LIBRARY.reaction_point_receives(*map(ctypes.byref, (self.rp, self.held, self.p, self.c)), *words))
 
 
 def compare(point: InC, reference: Reference) -> None:
@@ -478,7 +478,7 @@ def acts_at(acks_us: list[int], marked: set[int], **values: int) -> list[int]:
     return found
 
 
-def test_cnps_act_after_their_delay_as_they_were_heard() -> None:
+def test_cnps_act_after_their_delay_as_they_were_received() -> None:
     every = list(range(1, 60))
     at_once = acts_at(every, set(range(1, 20)), cnp_gap_us=4)
     assert at_once == [1, 5, 9, 13, 17]
@@ -488,7 +488,7 @@ def test_cnps_act_after_their_delay_as_they_were_heard() -> None:
 
 @pytest.mark.parametrize(("spacing_us", "cnps"), [(1, 25), (3, 25), (7, 25), (16, 25), (37, 3)])
 def test_a_lasting_mark_is_a_cnp_each_gap_however_rare_acks_are(spacing_us: int, cnps: int) -> None:
-    """A flow with fewer ACKs is cut as often, unless they are so rare that they do not tell how long a mark lasted."""
+    """A flow with fewer ACKs is cut as often, unless they are so rare that they do not show how long a mark lasted."""
     p = DcqcnParams(T_us=10**6, F=5, R_min=1, R_max=10**9, g_q24=0, alpha_timer_us=10**6, cnp_gap_us=4)
     point = InC(p)
     for _ in range(100 // spacing_us + 1):

@@ -20,9 +20,9 @@ void CONG_CONTROL(dctcp_cong_control, sk, rs) {
   struct dctcp_counters *c = entry_of(&counters, f->host);
   if (!p || !c)
     return;
-  struct dctcp_news news = dctcp_hear(sk, rs, p, c);
-  if (cwnd_must_reduce(&f->cwnd, news.asks_for))
-    dctcp_reduce(sk, news.asks_for, cwnd_cut_q24(&f->cwnd, &f->marking, news.asks_for), c);
+  struct dctcp_news news = dctcp_on_ack(sk, rs, p, c);
+  if (cwnd_must_reduce(&f->cwnd, news.reduction))
+    dctcp_reduce(sk, news.reduction, cwnd_cut_q24(&f->cwnd, &f->marking, news.reduction), c);
   else if (dctcp_may_grow(sk))
     cwnd_add(&f->cwnd, cwnd_slow_start(&f->cwnd, news.acked));
   dctcp_put(sk);

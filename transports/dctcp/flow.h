@@ -21,7 +21,7 @@ struct dctcp_flow {
 // The content of an ACK: newly delivered segments, and the reduction that it requires.
 struct dctcp_news {
   __u32 acked; // segments
-  enum reduction asks_for;
+  enum reduction reduction;
 };
 
 static __always_inline struct dctcp_flow *dctcp_flow_of(struct sock *sk) { return private_area_of(sk); }
@@ -50,8 +50,8 @@ static __always_inline void dctcp_put(struct sock *sk) {
 }
 
 // Updates alpha, timeouts and counters at an ACK, and returns its content.
-static __always_inline struct dctcp_news dctcp_hear(struct sock *sk, const struct rate_sample *rs,
-                                                    const struct dctcp_params *p, struct dctcp_counters *c) {
+static __always_inline struct dctcp_news dctcp_on_ack(struct sock *sk, const struct rate_sample *rs,
+                                                      const struct dctcp_params *p, struct dctcp_counters *c) {
   struct dctcp_flow *f = dctcp_flow_of(sk);
   struct tcp_sock *tp = tcp_of(sk);
   __u32 acked = tp->delivered - f->delivered;
@@ -65,7 +65,7 @@ static __always_inline struct dctcp_news dctcp_hear(struct sock *sk, const struc
   c->losses += cwnd_on_ack(&f->cwnd, tp->snd_una, tp->snd_nxt, tp->snd_cwnd);
   c->alpha_q24 = f->marking.alpha_q24;
   c->cwnd = f->cwnd.segments;
-  struct dctcp_news news = {.acked = acked, .asks_for = rs->losses > 0 ? LOSS : marked ? MARKS : NOTHING};
+  struct dctcp_news news = {.acked = acked, .reduction = rs->losses > 0 ? LOSS : marked ? MARKS : NOTHING};
   return news;
 }
 

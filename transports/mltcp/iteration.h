@@ -23,7 +23,7 @@ struct iteration {
   __u64 sent;
   __u64 learned_bytes; // 0: none yet
   __u64 silence_us;    // 0: none yet
-  __u64 heard_us;      // 0: never
+  __u64 last_ack_us;   // 0: never
   __u64 forget_us;     // when to halve the learned silence
   __u64 ended;
   __u64 seen_us[OCTAVES]; // when a silence of each octave (power of two, us) last ended; 0: never
@@ -61,7 +61,7 @@ static __always_inline __u32 iteration_octave(__u64 us) {
 }
 
 // Records a silence. Returns true if one of the same octave came recently.
-static __always_inline bool iteration_hears_again(struct iteration *it, __u64 now_us, __u64 silence_us) {
+static __always_inline bool iteration_repeats_silence(struct iteration *it, __u64 now_us, __u64 silence_us) {
   __u64 *seen_us = &it->seen_us[iteration_octave(silence_us) % OCTAVES], before_us = *seen_us;
   *seen_us = now_us;
   return before_us && now_us - before_us < 2 * PATIENCE * silence_us;
@@ -71,7 +71,7 @@ static __always_inline bool iteration_hears_again(struct iteration *it, __u64 no
 static __always_inline void iteration_end(struct iteration *it, const struct mltcp_params *p, __u64 now_us,
                                           __u64 silence_us) {
   bool longer = silence_us / 2 > it->silence_us;
-  bool misled = iteration_hears_again(it, now_us, silence_us) && longer;
+  bool misled = iteration_repeats_silence(it, now_us, silence_us) && longer;
   if (misled && !p->gap_us)
     it->learned_bytes = 0;
   else if (it->whole)
@@ -96,11 +96,11 @@ static __always_inline void iteration_forget(struct iteration *it) {
 // by some us.
 static __always_inline void iteration_on_ack(struct iteration *it, const struct mltcp_params *p, __u64 now_us,
                                              __u64 bytes) {
-  __u64 silence_us = it->heard_us && now_us > it->heard_us ? now_us - it->heard_us : 0;
+  __u64 silence_us = it->last_ack_us && now_us > it->last_ack_us ? now_us - it->last_ack_us : 0;
   bool ends = silence_us >= iteration_gap_us(it, p);
   bool missed = !p->gap_us && now_us >= it->forget_us && it->sent / 2 >= iteration_bytes(it, p);
-  if (now_us > it->heard_us)
-    it->heard_us = now_us;
+  if (now_us > it->last_ack_us)
+    it->last_ack_us = now_us;
   if (ends)
     iteration_end(it, p, now_us, silence_us);
   else if (missed)

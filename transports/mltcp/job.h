@@ -140,7 +140,7 @@ static __always_inline void job_count(struct iteration *it, struct member *m, co
 }
 
 // Counts the bytes that an ACK acknowledged, and updates F for later increases.
-static __always_inline void job_hear(struct sock *sk, const struct mltcp_params *p, struct mltcp_counters *c) {
+static __always_inline void job_on_ack(struct sock *sk, const struct mltcp_params *p, struct mltcp_counters *c) {
   struct member *m = member_of(sk);
   if (!m)
     return;

@@ -40,7 +40,7 @@ void BPF_PROG(mltcp_cubic_pkts_acked, struct sock *sk, const struct ack_sample *
   if (p && c) {
     if (reduction_was_unasked(sk, &c->reduction))
       reduce_to(sk, cut(sk, p));
-    job_hear(sk, p, &c->mltcp);
+    job_on_ack(sk, p, &c->mltcp);
   }
   cubictcp_acked(sk, sample);
 }

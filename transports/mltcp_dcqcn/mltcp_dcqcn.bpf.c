@@ -54,7 +54,7 @@ void CONG_CONTROL(mltcp_dcqcn_cong_control, sk, rs) {
   struct member *m = member_of(sk);
   if (!p || !c)
     return;
-  job_hear(sk, &p->mltcp, &c->mltcp);
+  job_on_ack(sk, &p->mltcp, &c->mltcp);
   __u32 F_q24 = m ? m->F_q24 : ONE_Q24;
   struct dcqcn_params now = scaled(p, F_q24);
   __u64 before = dcqcn_hear(sk, rs, &now, &c->dcqcn);

@@ -34,11 +34,11 @@ void CONG_CONTROL(mltcp_dctcp_cong_control, sk, rs) {
   struct mltcp_dctcp_counters *c = entry_of(&counters, f->host);
   if (!p || !c)
     return;
-  job_hear(sk, &p->mltcp, &c->mltcp);
-  struct dctcp_news news = dctcp_hear(sk, rs, &p->dctcp, &c->dctcp);
-  if (cwnd_must_reduce(&f->cwnd, news.asks_for)) {
-    __u64 base_q24 = cwnd_cut_q24(&f->cwnd, &f->marking, news.asks_for);
-    dctcp_reduce(sk, news.asks_for, window_cut_of(sk, &p->mltcp, cwnd_q24(&f->cwnd), base_q24), &c->dctcp);
+  job_on_ack(sk, &p->mltcp, &c->mltcp);
+  struct dctcp_news news = dctcp_on_ack(sk, rs, &p->dctcp, &c->dctcp);
+  if (cwnd_must_reduce(&f->cwnd, news.reduction)) {
+    __u64 base_q24 = cwnd_cut_q24(&f->cwnd, &f->marking, news.reduction);
+    dctcp_reduce(sk, news.reduction, window_cut_of(sk, &p->mltcp, cwnd_q24(&f->cwnd), base_q24), &c->dctcp);
   } else if (dctcp_may_grow(sk)) {
     cwnd_add(&f->cwnd, window_acked(sk, &p->mltcp, cwnd_slow_start(&f->cwnd, news.acked)));
   }

@@ -36,7 +36,7 @@ void BPF_PROG(mltcp_reno_pkts_acked, struct sock *sk, const struct ack_sample *s
     return;
   if (reduction_was_unasked(sk, &c->reduction))
     reduce_to(sk, cut(sk, p));
-  job_hear(sk, p, &c->mltcp);
+  job_on_ack(sk, p, &c->mltcp);
 }
 
 SEC("struct_ops/mltcp_reno_cong_avoid")
