@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # add_engine_library(NAME) makes lib/libNAME.so, which Python loads, of c_api.cpp and of the static library NAME_core.
-# It asks for no C++ library of the machine that it is carried to.
+# It needs no C++ library of the machine that it is carried to.
 function(add_engine_library name)
   add_library(${name} SHARED c_api.cpp)
   target_link_libraries(${name} PRIVATE ${name}_core)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# libbpf and what its static archive needs. Newer elfutils compress with zstd; older ones must not ask for it.
+# libbpf and what its static archive needs. Newer elfutils compress with zstd; older ones must not link it.
 include_guard(GLOBAL)
 
 find_library(ZSTD_LIBRARY zstd)

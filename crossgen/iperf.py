@@ -36,7 +36,7 @@ HELP_TIMEOUT_S = 10  # time limit for iperf3 to print its help
 REST_S = 3.0  # time within which a server is ready for the next client
 NOBODY = "65534"  # user and group id of iperf's processes when started by root
 USER = "roundabout"  # name of iperf3's user that is authenticated by the secret
-Told = TypeVar("Told")
+Result = TypeVar("Result")
 
 
 class IperfError(Exception):
@@ -101,7 +101,7 @@ def parse_second(line: str) -> Optional[Dict[str, float]]:
     return {"start_s": start_s, "end_s": end_s, "gbps": kbps / 1e6} if end_s > start_s else None
 
 
-def patiently(measure: Callable[[], Told]) -> Told:
+def patiently(measure: Callable[[], Result]) -> Result:
     """Return the result of `measure`, which is repeated while a server that has just lost a client refuses the next."""
     deadline = time.monotonic() + REST_S
     while True:

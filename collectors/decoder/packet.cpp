@@ -56,7 +56,7 @@ private:
   std::size_t length_;
 };
 
-void know(Record &record, std::uint32_t fields) { record.present |= fields; }
+void set_present(Record &record, std::uint32_t fields) { record.present |= fields; }
 
 // Ends decoding at a protocol that is not decoded.
 void stop_at(Packet &packet, Undecoded why, Layer layer, std::uint32_t number = 0) {
@@ -98,10 +98,10 @@ void parse_roce(const Bytes &rest, Packet &packet) {
   record.opcode = rest.u8(0);
   record.destination_qp = rest.u24(5);
   record.psn = rest.u24(9);
-  know(record, kOpcode | kQueuePair | kPsn);
+  set_present(record, kOpcode | kQueuePair | kPsn);
   if (record.opcode == 0x81) { // a CNP is padded, and carries no data
     record.payload_bytes = 0;
-    know(record, kPayload);
+    set_present(record, kPayload);
     return;
   }
   const std::int32_t extended = extended_header_bytes(record.opcode);
@@ -112,7 +112,7 @@ void parse_roce(const Bytes &rest, Packet &packet) {
   const std::size_t padding = rest.u8(1) >> 4 & 3;
   const std::size_t around = kBthBytes + static_cast<std::size_t>(extended) + padding + kIcrcBytes;
   record.payload_bytes = rest.length() > around ? static_cast<std::uint32_t>(rest.length() - around) : 0;
-  know(record, kPayload);
+  set_present(record, kPayload);
 }
 
 bool parse_ports(const Bytes &rest, Record &record) {
@@ -122,7 +122,7 @@ bool parse_ports(const Bytes &rest, Record &record) {
   }
   record.source_port = rest.u16(0);
   record.destination_port = rest.u16(2);
-  know(record, kPorts);
+  set_present(record, kPorts);
   return true;
 }
 
@@ -147,7 +147,7 @@ void parse_vxlan(const Bytes &rest, Packet &packet) {
     record.present = (record.present & ~std::uint32_t{kTrafficClass}) | kOuterTrafficClass;
   }
   record.vxlan_vni = rest.u24(4);
-  know(record, kVni);
+  set_present(record, kVni);
   parse_after_header(rest.after(kHeader), kEthernetBytes, kEtherTypeAt, packet);
 }
 
@@ -167,7 +167,7 @@ void parse_udp(const Bytes &rest, Packet &packet) {
   }
   const Bytes payload = rest.first(length).after(8);
   record.payload_bytes = static_cast<std::uint32_t>(payload.length());
-  know(record, kPayload);
+  set_present(record, kPayload);
   if (record.destination_port == kRoceV2Port)
     parse_roce(payload, packet);
   else if (record.destination_port == kVxlanPort || record.destination_port == kVxlanPortOfOldLinux)
@@ -184,7 +184,7 @@ void parse_tcp(const Bytes &rest, Record &record) {
     return;
   }
   record.tcp_seq = rest.u32(4);
-  know(record, kTcpSeq);
+  set_present(record, kTcpSeq);
   const std::size_t header = static_cast<std::size_t>(rest.u8(12) >> 4) * 4;
   if (header < 20) {
     record.undecoded = Undecoded::malformed;
@@ -192,13 +192,13 @@ void parse_tcp(const Bytes &rest, Record &record) {
   }
   record.tcp_ack = rest.u32(8);
   record.tcp_flags = rest.u16(12) & 0x0fff;
-  know(record, kTcpAck | kTcpFlags);
+  set_present(record, kTcpAck | kTcpFlags);
   if (header > rest.length()) {
     record.undecoded = Undecoded::malformed;
     return;
   }
   record.payload_bytes = static_cast<std::uint32_t>(rest.length() - header);
-  know(record, kPayload);
+  set_present(record, kPayload);
 }
 
 void parse_transport(const Bytes &rest, Packet &packet) {
@@ -218,7 +218,7 @@ void parse_transport(const Bytes &rest, Packet &packet) {
 void set_traffic_class(Record &record, std::uint8_t value) {
   record.dscp = value >> 2;
   record.ecn = value & 3;
-  know(record, kTrafficClass);
+  set_present(record, kTrafficClass);
 }
 
 // Takes the address of `size` bytes at `at` as the packet's `which`, kSource or kDestination, if it is there.
@@ -228,7 +228,7 @@ void set_address(const Bytes &rest, std::size_t at, std::size_t size, Present wh
   Address &address = which == kSource ? packet.source : packet.destination;
   address.version = packet.record.ip_version;
   std::memcpy(address.bytes.data(), rest.at(at), size);
-  know(packet.record, which);
+  set_present(packet.record, which);
 }
 
 bool parse_version(const Bytes &rest, std::uint8_t expected, Record &record) {
@@ -241,7 +241,7 @@ bool parse_version(const Bytes &rest, std::uint8_t expected, Record &record) {
     return false;
   }
   record.ip_version = expected;
-  know(record, kVersion);
+  set_present(record, kVersion);
   return true;
 }
 
@@ -259,11 +259,11 @@ void parse_ipv4(const Bytes &rest, Packet &packet) {
   const std::uint16_t fragment = rest.holds(8) ? rest.u16(6) & 0x3fff : 0;
   if (fragment != 0) {
     record.fragment_offset = static_cast<std::uint16_t>((fragment & 0x1fff) * 8);
-    know(record, kFragment);
+    set_present(record, kFragment);
   }
   if (rest.holds(10)) {
     record.protocol = rest.u8(9);
-    know(record, kProtocol);
+    set_present(record, kProtocol);
   }
   set_address(rest, 12, 4, kSource, packet);
   set_address(rest, 16, 4, kDestination, packet);
@@ -296,7 +296,7 @@ Bytes skip_extensions(Bytes rest, std::uint8_t next_header, Record &record) {
     std::size_t size = 8;
     if (next_header == kFragmentHeader) {
       record.fragment_offset = rest.u16(2) & 0xfff8;
-      know(record, kFragment);
+      set_present(record, kFragment);
     } else if (next_header == kAuthentication) {
       size = (rest.u8(1) + std::size_t{2}) * 4;
     } else {
@@ -312,7 +312,7 @@ Bytes skip_extensions(Bytes rest, std::uint8_t next_header, Record &record) {
       break; // a later fragment has no transport header
   }
   record.protocol = next_header;
-  know(record, kProtocol);
+  set_present(record, kProtocol);
   return rest;
 }
 
@@ -374,13 +374,13 @@ void parse_mac_control(const Bytes &rest, Packet &packet) {
     record.undecoded = cut(rest, needed);
     return;
   }
-  know(record, kPause);
+  set_present(record, kPause);
   if (opcode == kPauseOfLink) {
     record.pause_quanta = rest.u16(2);
     return;
   }
   record.paused_priorities = rest.u8(3);
-  know(record, kPausedPriorities);
+  set_present(record, kPausedPriorities);
   for (std::size_t priority = 0; priority < kPriorities; priority++) {
     if ((record.paused_priorities >> priority & 1) == 0)
       continue;
@@ -396,10 +396,10 @@ void set_vlan(Record &record, std::uint16_t tag) {
   if (!record.has(kVlan)) {
     record.vlan_id = id;
     record.vlan_pcp = static_cast<std::uint8_t>(tag >> 13);
-    know(record, kVlan);
+    set_present(record, kVlan);
   } else if (!record.has(kInnerVlan)) {
     record.inner_vlan_id = id;
-    know(record, kInnerVlan);
+    set_present(record, kInnerVlan);
   }
 }
 

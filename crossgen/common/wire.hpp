@@ -20,11 +20,11 @@ namespace crossgen {
 constexpr std::size_t kMagicBytes = 8;
 constexpr std::size_t kHelloBytes = kMagicBytes + native::kMaxSecretBytes;
 
-using Welcome = std::array<char, 8>;
+using Acceptance = std::array<char, 8>;
 using FlowHeader = std::array<char, 16>;
 using Acknowledgement = std::array<char, 8>;
 
-constexpr Welcome kWelcome = {'w', 'e', 'l', 'c', 'o', 'm', 'e', '\n'};
+constexpr Acceptance kAcceptance = {'w', 'e', 'l', 'c', 'o', 'm', 'e', '\n'};
 
 // Returns a hello of kHelloBytes with this secret.
 std::string make_hello(const std::string &secret);

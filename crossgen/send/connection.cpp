@@ -129,10 +129,10 @@ template <typename Message> bool Connection::read(Incoming<Message> &message) co
 
 std::optional<Finished> Connection::read_acknowledgement() {
   if (!answered_) {
-    if (!read(welcome_message_))
+    if (!read(acceptance_))
       return std::nullopt;
     answered_ = true;
-    if (welcome_message_.message() != kWelcome)
+    if (acceptance_.message() != kAcceptance)
       throw native::Failure("is no crossgen sink");
   }
   if (!read(acknowledgement_))

@@ -63,7 +63,7 @@ private:
   std::atomic<bool> ended_ = false;
   FlowHeader header_{};
   std::uint64_t sent_ = 0; // of the header and the bytes
-  Incoming<Welcome> welcome_message_;
+  Incoming<Acceptance> acceptance_;
   Incoming<Acknowledgement> acknowledgement_;
 };
 

@@ -155,7 +155,7 @@ void Connector::send_hello(Attempt &attempt) const {
 }
 
 bool Connector::answered(Attempt &attempt) {
-  const std::span<char> room = attempt.welcome.room();
+  const std::span<char> room = attempt.acceptance.room();
   const ssize_t n = recv(attempt.fd.get(), room.data(), room.size(), 0);
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
     return false;
@@ -163,10 +163,10 @@ bool Connector::answered(Attempt &attempt) {
     throw native::Failure(std::string("the sink ") + kRefused);
   if (n < 0)
     throw native::Failure(std::strerror(errno));
-  attempt.welcome.took(static_cast<std::size_t>(n));
-  if (!attempt.welcome.whole())
+  attempt.acceptance.took(static_cast<std::size_t>(n));
+  if (!attempt.acceptance.whole())
     return false;
-  if (attempt.welcome.message() != kWelcome)
+  if (attempt.acceptance.message() != kAcceptance)
     throw native::Failure("it is no crossgen sink");
   attempt.pool->connected(open(attempt));
   return true;

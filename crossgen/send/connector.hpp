@@ -50,7 +50,7 @@ private:
     native::Nanos retry_ns = 0; // when the next attempt begins
     std::string trouble = "no answer";
     bool has_sent_hello = false;
-    Incoming<Welcome> welcome = {};
+    Incoming<Acceptance> acceptance = {};
   };
 
   void begin(Pool &pool);

@@ -202,7 +202,7 @@ private:
   void receive(Fd fd, const std::string &hello) {
     const bool known = native::same_bytes(hello, expected_);
     const bool room = counters_.connections < options_.most_connections;
-    if (!known || !room || send(fd.get(), kWelcome.data(), kWelcome.size(), MSG_NOSIGNAL) < 0) {
+    if (!known || !room || send(fd.get(), kAcceptance.data(), kAcceptance.size(), MSG_NOSIGNAL) < 0) {
       refused_++;
       if (known && !room && !std::exchange(full_, true))
         std::cerr << "crossgen: refused a connection: " << options_.most_connections

@@ -83,7 +83,7 @@ def contradicts(ours: Packet, theirs: Packet) -> list[str]:
 
 
 def gave_up(column: str, ours: Packet, theirs: Packet) -> bool:
-    """Whether tshark's silence says nothing: it stops at what is malformed, where we tell what came before.
+    """Whether tshark's silence says nothing: it stops at what is malformed, where we report what came before.
 
     It stops at options and payload that we skip, too, and looks for IPv4's destination behind the options.
     """
@@ -173,9 +173,9 @@ def test_a_slice_is_what_pyshark_says(tmp_path: Path) -> None:
         assert length == our["frame_bytes"]
         columns = ("source_port", "destination_port", "tcp_seq", "payload_bytes")
         if our["undecoded"] is None:
-            told = [(our[name], int(value)) for name, value in zip(columns, tcp, strict=True) if value is not None]
-            compared += len(told) == len(columns)
-            assert all(our_value == value for our_value, value in told), (our, tcp)
+            present = [(our[name], int(value)) for name, value in zip(columns, tcp, strict=True) if value is not None]
+            compared += len(present) == len(columns)
+            assert all(our_value == value for our_value, value in present), (our, tcp)
     assert compared > 20
 
 
@@ -503,7 +503,7 @@ def test_every_reason_is_counted_as_often_as_it_is_given(tmp_path: Path) -> None
     assert min(totals.truncated, totals.malformed, totals.not_ip) > 50
 
 
-def test_own_addresses_tell_the_direction(tmp_path: Path) -> None:
+def test_own_addresses_determine_the_direction(tmp_path: Path) -> None:
     captured = [ethernet_frame(ipv4(6, tcp(b"12345"), source, destination)) for source, destination in PAIRS]
     _, packets = decoded(tmp_path, pcap(captured), own=("10.0.0.1", "10.0.0.9"))
     assert [packet["direction"] for packet in packets] == ["out", "in", None, None]

@@ -15,7 +15,7 @@ MS = 1_000_000
 
 
 def steady(count: int, gap_ns: int = 1000, payload: int = 1250) -> tuple[np.ndarray, np.ndarray]:
-    """10 Gbit/s, unless told otherwise."""
+    """10 Gbit/s, unless given otherwise."""
     return np.arange(count, dtype=np.int64) * gap_ns, np.full(count, payload, dtype=np.int64)
 
 

@@ -30,7 +30,7 @@ MORE = ("frame.time_epoch", "frame.protocols", "_ws.malformed", "ip.version", "i
 
 
 def packets(capture: Path) -> list[dict[str, Any]]:
-    """One mapping a packet: `packets`' columns that tshark tells one to one, and MORE; None where it is silent.
+    """One mapping a packet: `packets`' columns that tshark prints one to one, and MORE; None where it is silent.
 
     Of fields that occur more than once, the outermost counts.
     """

@@ -22,7 +22,7 @@ SECRET = "open-sesame"
 
 @dataclass
 class Outcome:
-    """What a sender told."""
+    """What a sender reported."""
 
     status: int
     summary: Event

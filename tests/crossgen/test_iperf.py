@@ -46,36 +46,36 @@ def run_load(link: Link, start: Start, load_gbps: float, for_s: float) -> dict[s
     running.begin()
     time.sleep(for_s)
     running.close_input()
-    told: dict[str, Any] = running.event()
+    reported: dict[str, Any] = running.event()
     assert running.status() == 0
-    return told
+    return reported
 
 
 @pytest.mark.quiet
 def test_a_load_that_is_reached_keeps_its_connections(served: Callable[..., Link], start: Start) -> None:
-    told = run_load(served(), start, 0.05, 2.5)
-    assert (told["asked_gbps"], told["parallel"], len(told["tries"])) == (0.05, 1, 1)
-    assert told["achieved_gbps"] == pytest.approx(0.05, rel=0.1)
-    assert told["seconds"][-1]["end_s"] == pytest.approx(2.5, abs=0.4)
+    reported = run_load(served(), start, 0.05, 2.5)
+    assert (reported["asked_gbps"], reported["parallel"], len(reported["tries"])) == (0.05, 1, 1)
+    assert reported["achieved_gbps"] == pytest.approx(0.05, rel=0.1)
+    assert reported["seconds"][-1]["end_s"] == pytest.approx(2.5, abs=0.4)
 
 
 @pytest.mark.quiet
 def test_a_load_that_is_not_reached_gets_more_connections(served: Callable[..., Link], start: Start) -> None:
     link = served()
     link.shape(100)
-    told = run_load(link, start, 0.3, 6)
-    assert [each["parallel"] for each in told["tries"]] == [1, 2, 3]
-    assert told["parallel"] == 3 and 0.05 < told["achieved_gbps"] < 0.13
-    ends = [second["end_s"] for second in told["seconds"]]
+    reported = run_load(link, start, 0.3, 6)
+    assert [each["parallel"] for each in reported["tries"]] == [1, 2, 3]
+    assert reported["parallel"] == 3 and 0.05 < reported["achieved_gbps"] < 0.13
+    ends = [second["end_s"] for second in reported["seconds"]]
     assert ends == sorted(ends) and ends[-1] > 4
 
 
-def test_a_server_takes_those_only_that_know_its_secret(link: Link, start: Start) -> None:
-    told, other = (make_secret(CrossTraffic.model_construct(kind="iperf")) for _ in range(2))
+def test_a_server_takes_only_clients_with_its_secret(link: Link, start: Start) -> None:
+    reported, other = (make_secret(CrossTraffic.model_construct(kind="iperf")) for _ in range(2))
     server = start(link.inside(1, sys.executable, DRIVER, "server", "--bind", "10.98.0.2", "--secret"))
-    server.say(f"secret {told}")
+    server.say(f"secret {reported}")
     assert server.event() == {"event": "ready"}
-    for secret, is_taken in ((other, False), (None, False), (told, True)):
+    for secret, is_taken in ((other, False), (None, False), (reported, True)):
         running = start([*load(link, 0.01), *(["--secret"] if secret else [])])
         if secret:
             running.say(f"secret {secret}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans: whatever is asked for, volume, order and load are right."""
+"""Plans: whatever is requested, volume, order and load are right."""
 
 import json
 import math
@@ -43,22 +43,22 @@ def refusal(*words: object) -> str:
     gaps=st.sampled_from(["poisson-process", "poisson-distributed"]),
     between=st.sampled_from(["linear", "steps"]),
 )
-def test_a_consistent_load_is_in_order_and_as_asked(  # noqa: PLR0917
+def test_a_consistent_load_is_in_order_and_as_requested(  # noqa: PLR0917
     tmp_path: Path, load_gbps: float, duration_s: int, seed: int, gaps: str, between: str
 ) -> None:
     path = tmp_path / "x.load"
-    asked = ["--load-gbps", load_gbps, "--duration-s", duration_s, "--seed", seed, "--gaps", gaps]
-    told = json.loads(run("plan", *asked, "--sizes-between", between, "--output", path, "--json").stdout)
+    options = ["--load-gbps", load_gbps, "--duration-s", duration_s, "--seed", seed, "--gaps", gaps]
+    reported = json.loads(run("plan", *options, "--sizes-between", between, "--output", path, "--json").stdout)
     rows = show(path)
     starts = [int(row["start_ns"]) for row in rows]
     total = sum(int(row["bytes"]) for row in rows)
     assert starts == sorted(starts)
     assert starts[-1] <= duration_s * 10**9
     flows = math.floor(load_gbps / 8 * duration_s * 1e9 / MEAN_BYTES[between])
-    assert len(rows) == told["flows"] == flows
-    assert total == told["bytes"]
-    assert told["offered_gbps"] == pytest.approx(8 * total / duration_s / 1e9)
-    assert told["plan"]["expected_gbps"] == pytest.approx(8 * flows * MEAN_BYTES[between] / duration_s / 1e9)
+    assert len(rows) == reported["flows"] == flows
+    assert total == reported["bytes"]
+    assert reported["offered_gbps"] == pytest.approx(8 * total / duration_s / 1e9)
+    assert reported["plan"]["expected_gbps"] == pytest.approx(8 * flows * MEAN_BYTES[between] / duration_s / 1e9)
 
 
 @pytest.mark.parametrize("between", ["linear", "steps"])
@@ -67,14 +67,16 @@ def test_a_load_is_as_expected_within_its_standard_error(between: str, burst: li
     """Of 200 seeds some are further off than 3 standard errors, as they must, but few, and the mean is not."""
     off = []
     for seed in range(200):
-        asked = ["--load-gbps", 20, "--duration-s", 10, "--seed", seed, "--sizes-between", between, *burst]
-        told = json.loads(run("plan", *asked, "--output", "/dev/null", "--json").stdout)
-        drawn = told["classes"]["quiet" if burst else "consistent"]["flows"]
+        options = ["--load-gbps", 20, "--duration-s", 10, "--seed", seed, "--sizes-between", between, *burst]
+        reported = json.loads(run("plan", *options, "--output", "/dev/null", "--json").stdout)
+        drawn = reported["classes"]["quiet" if burst else "consistent"]["flows"]
         scale = min(1, 17.5e6 / 8 / MEAN_BYTES[between]) if burst else 1  # of eight flows between two bursts
-        assert told["offered_gbps_standard_error"] == pytest.approx(
+        assert reported["offered_gbps_standard_error"] == pytest.approx(
             8 * scale * DEVIATION_BYTES[between] * math.sqrt(drawn) / 1e10, rel=0.1
         )
-        off.append((told["offered_gbps"] - told["plan"]["expected_gbps"]) / told["offered_gbps_standard_error"])
+        off.append(
+            (reported["offered_gbps"] - reported["plan"]["expected_gbps"]) / reported["offered_gbps_standard_error"]
+        )
     assert sum(abs(each) > 3 for each in off) <= 2
     assert abs(statistics.fmean(off)) < 3 / math.sqrt(len(off))
 
@@ -91,8 +93,8 @@ def test_bursts_keep_their_share_while_what_is_between_them_is_drawn(
 ) -> None:
     """What is drawn differs from period to period, and is one of the listed sizes, scaled, where they are steps."""
     path = tmp_path / "x.load"
-    asked = ["--load-gbps", load_gbps, "--duration-s", 0.2, "--scale-sizes", scale, "--seed", seed]
-    run("plan", *asked, "--sizes-between", between, "--burst-width-us", 1000, "--output", path)
+    options = ["--load-gbps", load_gbps, "--duration-s", 0.2, "--scale-sizes", scale, "--seed", seed]
+    run("plan", *options, "--sizes-between", between, "--burst-width-us", 1000, "--output", path)
     rows = show(path)
     starts = [int(row["start_ns"]) for row in rows]
     assert starts == sorted(starts)
@@ -114,19 +116,19 @@ def test_bursts_keep_their_share_while_what_is_between_them_is_drawn(
 
 def test_sizes_in_percent_are_taken_and_said(tmp_path: Path) -> None:
     path = tmp_path / "web.csv"
-    asked = ["--load-gbps", 0.1, "--duration-s", 1, "--sizes-between", "linear", "--output", "/dev/null", "--json"]
+    options = ["--load-gbps", 0.1, "--duration-s", 1, "--sizes-between", "linear", "--output", "/dev/null", "--json"]
     note = f"crossgen: {path}: the last cumulative probability is 100, so all are percent\n"
     for content, said in (("0,0\n1000,0.5\n3000,1\n", ""), ("size,cdf\r\n0,0\r\n1000,50\r\n3000,100\r\n", note)):
         path.write_text(content)
-        done = run("plan", "--sizes", path, *asked)
+        done = run("plan", "--sizes", path, *options)
         assert (done.returncode, done.stderr) == (0, said)
         assert json.loads(done.stdout)["plan"]["mean_bytes"] == 0.5 * 500 + 0.5 * 2000
 
 
 def test_sizes_that_are_no_file_are_refused(tmp_path: Path) -> None:
-    asked = ["--load-gbps", 0.1, "--duration-s", 1, "--sizes"]
-    assert refusal(*asked, tmp_path / "none") == f"crossgen: cannot open {tmp_path}/none: No such file or directory"
-    assert refusal(*asked, tmp_path) == f"crossgen: cannot read {tmp_path}: Is a directory"
+    options = ["--load-gbps", 0.1, "--duration-s", 1, "--sizes"]
+    assert refusal(*options, tmp_path / "none") == f"crossgen: cannot open {tmp_path}/none: No such file or directory"
+    assert refusal(*options, tmp_path) == f"crossgen: cannot read {tmp_path}: Is a directory"
 
 
 def test_a_folder_is_no_load_file(tmp_path: Path) -> None:
@@ -155,9 +157,9 @@ def test_exact_bursts_are_exact(  # noqa: PLR0917
     tmp_path: Path, load_gbps: float, periods: int, width_us: int, height: float, scale: float, seed: int
 ) -> None:
     path = tmp_path / "x.load"
-    asked = ["--load-gbps", load_gbps, "--duration-s", periods / 100, "--scale-sizes", scale, "--seed", seed]
+    options = ["--load-gbps", load_gbps, "--duration-s", periods / 100, "--scale-sizes", scale, "--seed", seed]
     burst = ["--burst-width-us", width_us, "--burst-height", height, "--volumes", "exact"]
-    done = run("plan", *asked, *burst, "--output", path)
+    done = run("plan", *options, *burst, "--output", path)
     if "expected a load of at least" in done.stderr:
         return  # so little that a burst would be some bytes
     assert done.returncode == 0, done.stderr
@@ -179,12 +181,12 @@ QUIET = ["--duration-s", 0.02, "--burst-width-us", 1000, "--volumes", "exact"]
 
 
 @pytest.mark.parametrize(
-    "asked", [["--load-gbps", 0.0008, "--burst-height", 9.95], ["--load-gbps", 1, "--scale-sizes", 1000]]
+    "options", [["--load-gbps", 0.0008, "--burst-height", 9.95], ["--load-gbps", 1, "--scale-sizes", 1000]]
 )
-def test_an_impossible_load_is_not_planned(tmp_path: Path, asked: list[object]) -> None:
+def test_an_impossible_load_is_not_planned(tmp_path: Path, options: list[object]) -> None:
     (tmp_path / "huge.cdf").write_text("1 0\n1e14 1\n")
     path = tmp_path / "x.load"
-    done = run("plan", *QUIET, "--sizes", tmp_path / "huge.cdf", *asked, "--output", path)
+    done = run("plan", *QUIET, "--sizes", tmp_path / "huge.cdf", *options, "--output", path)
     assert done.returncode == 1 and "expected" in done.stderr and "found" in done.stderr
     assert not path.exists()
 
@@ -229,23 +231,23 @@ def test_a_plan_goes_to_standard_output_too(plan: Callable[..., Path]) -> None:
 
 def test_any_distribution_is_taken_and_none_other(tmp_path: Path) -> None:
     sizes = tmp_path / "sizes.txt"
-    asked = ("--load-gbps", 1, "--duration-s", 1, "--sizes", sizes)
+    options = ("--load-gbps", 1, "--duration-s", 1, "--sizes", sizes)
     sizes.write_text("1000 0\n1000 1\n")
-    told = json.loads(run("plan", *asked, "--output", "/dev/null", "--json").stdout)
-    assert (told["flows"], told["bytes"]) == (125_000, 125_000_000)
+    reported = json.loads(run("plan", *options, "--output", "/dev/null", "--json").stdout)
+    assert (reported["flows"], reported["bytes"]) == (125_000, 125_000_000)
     sizes.write_text("0 0\n5 .6\n9 .5\n10 1\n")
-    assert refusal(*asked).endswith(
+    assert refusal(*options).endswith(
         "sizes.txt, line 3, cumulative probability: expected at least 0.6, the line before's, found `.5`"
     )
     sizes.unlink()
-    assert "cannot open" in refusal(*asked)
+    assert "cannot open" in refusal(*options)
 
 
 def test_a_load_too_small_for_one_flow_is_refused() -> None:
     assert "at least one flow of the mean size" in refusal("--load-gbps", 0.001, "--duration-s", 1)
 
 
-def test_bad_usage_is_told_apart() -> None:
+def test_bad_usage_has_an_exit_status_of_its_own() -> None:
     for words in (["plan"], ["plan", "--load-gbps", "nan"], ["sink", "--bind", "x"], []):
         assert run(*words).returncode == 2
 

@@ -42,9 +42,9 @@ def test_a_busy_run_that_grows_its_pool_is_clean(plan: Plan, sink: Sink, send: S
     sender = send(load, *THREADS, *limits, to=f"sink={address}", link=link, program=program)
     sender.event()
     sender.begin()
-    told = outcome(sender)
-    assert (told.status, told.complete) == (0, True), sender.errors()
-    assert told.flows and 4 < told.summary["connections"] <= 40
+    report = outcome(sender)
+    assert (report.status, report.complete) == (0, True), sender.errors()
+    assert report.flows and 4 < report.summary["connections"] <= 40
     receiver.close_input()
     assert receiver.status() == 0, receiver.errors()
 
@@ -56,9 +56,9 @@ def test_fresh_connections_are_clean(plan: Plan, sink: Sink, send: Start, progra
     sender = send(load, *THREADS, *limits, to=f"sink={address}", program=program)
     sender.event()
     sender.begin()
-    told = outcome(sender)
-    assert (told.status, told.complete) == (0, True), sender.errors()
-    assert told.summary["connections"] > 20
+    report = outcome(sender)
+    assert (report.status, report.complete) == (0, True), sender.errors()
+    assert report.summary["connections"] > 20
     receiver.close_input()
     assert receiver.status() == 0, receiver.errors()
 
@@ -71,7 +71,7 @@ def test_a_sink_that_dies_amid_flows_is_clean(plan: Plan, sink: Sink, send: Star
     sender.begin()
     time.sleep(0.5)
     receiver.process.kill()
-    told = outcome(sender)
+    report = outcome(sender)
     errors = sender.errors()
-    assert (told.status, told.complete) == (1, True), errors
+    assert (report.status, report.complete) == (1, True), errors
     assert errors.count("\n") == 1, errors

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Senders and sinks: what is sent, how it is timed, and what is told when something breaks."""
+"""Senders and sinks: what is sent, how it is timed, and what is reported when something breaks."""
 
 import itertools
 import json
@@ -27,22 +27,22 @@ Plan = Callable[..., Path]
 Raw = Callable[[str], socket.socket]
 
 
-def test_all_flows_arrive_and_are_told(plan: Plan, sink: Sink, send: Start) -> None:
+def test_all_flows_arrive_and_are_reported(plan: Plan, sink: Sink, send: Start) -> None:
     load = plan(0.1, 1)
     receiver, address = sink()
     sender = send(load, "--line-rate-gbps", "10", "--base-rtt-us", "20", to=f"sink={address}")
     planned = show(load)
     assert sender.event() == {"event": "ready", "flows": len(planned)}
     start_ns = sender.begin()
-    told = outcome(sender)
-    assert told.status == 0
-    assert told.last == {"event": "done", "not_listed": 0, "dropped_lines": 0}
+    report = outcome(sender)
+    assert report.status == 0
+    assert report.last == {"event": "done", "not_listed": 0, "dropped_lines": 0}
     assert [(row["bytes"], start_ns + int(row["start_ns"])) for row in planned] == [
-        (str(flow["bytes"]), flow["intended_ns"]) for flow in told.flows
+        (str(flow["bytes"]), flow["intended_ns"]) for flow in report.flows
     ]
-    assert all(flow["intended_ns"] <= flow["start_ns"] < flow["end_ns"] for flow in told.flows)
-    summary = told.summary
-    assert summary["ended"] == "done" and not told.unfinished
+    assert all(flow["intended_ns"] <= flow["start_ns"] < flow["end_ns"] for flow in report.flows)
+    summary = report.summary
+    assert summary["ended"] == "done" and not report.unfinished
     assert summary["finished_flows"] == len(planned)
     assert summary["achieved_gbps"] == pytest.approx(summary["offered_gbps"], rel=0.02)
     for name in ("lateness_us", "completion_us", "slowdown"):
@@ -62,10 +62,10 @@ def test_each_destination_gets_its_flows(plan: Plan, sink: Sink, send: Start) ->
     sender = send(load, to=",".join(f"{name}={address}" for name, (_, address) in sinks.items()))
     sender.event()
     sender.begin()
-    told = outcome(sender)
+    report = outcome(sender)
     for name, (receiver, _) in sinks.items():
         receiver.close_input()
-        assert receiver.events()[0]["flows"] == sum(flow["destination"] == name for flow in told.flows) > 0
+        assert receiver.events()[0]["flows"] == sum(flow["destination"] == name for flow in report.flows) > 0
 
 
 def test_flows_due_in_the_warm_up_are_not_measured(plan: Plan, sink: Sink, send: Start) -> None:
@@ -73,10 +73,10 @@ def test_flows_due_in_the_warm_up_are_not_measured(plan: Plan, sink: Sink, send:
     sender = send(load, "--warm-up-s", "0.5", to=f"sink={sink()[1]}")
     sender.event()
     start_ns = sender.begin()
-    told = outcome(sender)
-    measured = [flow for flow in told.flows if flow["measured"]]
-    assert all((flow["intended_ns"] - start_ns >= 5e8) == flow["measured"] for flow in told.flows)
-    assert told.summary["measured_flows"] == told.summary["completion_us"]["count"] == len(measured)
+    report = outcome(sender)
+    measured = [flow for flow in report.flows if flow["measured"]]
+    assert all((flow["intended_ns"] - start_ns >= 5e8) == flow["measured"] for flow in report.flows)
+    assert report.summary["measured_flows"] == report.summary["completion_us"]["count"] == len(measured)
 
 
 @pytest.mark.quiet
@@ -86,9 +86,9 @@ def test_the_load_is_what_a_shaped_link_carries(plan: Plan, sink: Sink, send: St
     sender = send(load, "--warm-up-s", "0.5", to=f"sink={sink(link=link)[1]}", link=link)
     sender.event()
     sender.begin()
-    told = outcome(sender)
-    assert told.summary["lagging_share"] < 0.1  # a busy machine may not hold it, to 1 %
-    assert told.summary["achieved_gbps"] == pytest.approx(told.summary["offered_gbps"], rel=0.03)
+    report = outcome(sender)
+    assert report.summary["lagging_share"] < 0.1  # a busy machine may not hold it, to 1 %
+    assert report.summary["achieved_gbps"] == pytest.approx(report.summary["offered_gbps"], rel=0.03)
 
 
 @pytest.mark.quiet
@@ -98,12 +98,12 @@ def test_a_load_above_the_link_is_said_and_goes_on(plan: Plan, sink: Sink, send:
     sender = send(load, "--drain-s", "0.2", "--most-connections", "32", to=f"sink={sink(link=link)[1]}", link=link)
     sender.event()
     sender.begin()
-    told = outcome(sender)
-    assert told.status == 0 and told.complete
-    assert told.summary["schedule_held"] is False
-    assert told.summary["achieved_gbps"] == pytest.approx(0.095, rel=0.1)
-    assert "the load was more than the network or this host took" in told.summary["notices"][-1]
-    assert {flow["why"] for flow in told.unfinished} == {"under way", "no connection was free"}
+    report = outcome(sender)
+    assert report.status == 0 and report.complete
+    assert report.summary["schedule_held"] is False
+    assert report.summary["achieved_gbps"] == pytest.approx(0.095, rel=0.1)
+    assert "the load was more than the network or this host took" in report.summary["notices"][-1]
+    assert {flow["why"] for flow in report.unfinished} == {"under way", "no connection was free"}
 
 
 def test_flows_that_may_not_wait_are_given_up_and_named(plan: Plan, sink: Sink, send: Start, link: Link) -> None:
@@ -112,19 +112,19 @@ def test_flows_that_may_not_wait_are_given_up_and_named(plan: Plan, sink: Sink, 
     sender = send(plan(0.1, 0.5), *limits, to=f"sink={sink(link=link)[1]}", link=link)
     sender.event()
     sender.begin()
-    told = outcome(sender)
-    assert told.complete
-    assert "5 flows were waiting for a connection already" in {flow["why"] for flow in told.unfinished}
+    report = outcome(sender)
+    assert report.complete
+    assert "5 flows were waiting for a connection already" in {flow["why"] for flow in report.unfinished}
 
 
 def test_results_beyond_the_limit_are_counted(plan: Plan, sink: Sink, send: Start) -> None:
     sender = send(plan(0.1, 0.5), "--most-results", "10", to=f"sink={sink()[1]}")
     sender.event()
     sender.begin()
-    told = outcome(sender)
-    assert len(told.flows) == 10
-    assert told.last["not_listed"] == told.summary["finished_flows"] - 10 > 0
-    assert told.summary["completion_us"]["count"] == told.summary["finished_flows"]
+    report = outcome(sender)
+    assert len(report.flows) == 10
+    assert report.last["not_listed"] == report.summary["finished_flows"] - 10 > 0
+    assert report.summary["completion_us"]["count"] == report.summary["finished_flows"]
 
 
 @pytest.mark.parametrize("how", ["standard input closed", "SIGTERM"])
@@ -134,32 +134,32 @@ def test_an_early_end_reports_all_so_far(plan: Plan, sink: Sink, send: Start, ho
     sender.begin()
     time.sleep(0.5)
     sender.terminate() if how == "SIGTERM" else sender.close_input()
-    told = outcome(sender)
-    assert told.status == 0 and told.complete
-    assert told.summary["ended"] == how
-    assert 0 < told.summary["due_flows"] < told.summary["planned_flows"]
+    report = outcome(sender)
+    assert report.status == 0 and report.complete
+    assert report.summary["ended"] == how
+    assert 0 < report.summary["due_flows"] < report.summary["planned_flows"]
 
 
 def outlived(sender: Running, sink: Running) -> Outcome:
-    """What a sender tells whose sink is killed amid its load."""
+    """What a sender reports whose sink is killed amid its load."""
     sender.event()
     sender.begin()
     time.sleep(0.6)
     sink.process.kill()
-    told = outcome(sender)
-    assert told.status == 1 and told.complete
-    return told
+    report = outcome(sender)
+    assert report.status == 1 and report.complete
+    return report
 
 
 def test_a_sink_that_dies_is_named_and_nothing_is_lost(plan: Plan, sink: Sink, send: Start, link: Link) -> None:
     link.shape(50)
     receiver, address = sink(link=link)
     sender = send(plan(0.06, 30), to=f"sink={address}", link=link)
-    told = outlived(sender, receiver)
-    assert told.last["event"] == "error"
-    assert told.last["message"].startswith(f"sink sink ({address}) closed the connection; ")
-    assert told.last["message"] in sender.errors()
-    assert told.flows and told.unfinished
+    report = outlived(sender, receiver)
+    assert report.last["event"] == "error"
+    assert report.last["message"].startswith(f"sink sink ({address}) closed the connection; ")
+    assert report.last["message"] in sender.errors()
+    assert report.flows and report.unfinished
 
 
 def test_sent_flows_are_reported_if_the_host_runs_out_of_sockets(plan: Plan, sink: Sink, send: Start) -> None:
@@ -173,10 +173,10 @@ def test_sent_flows_are_reported_if_the_host_runs_out_of_sockets(plan: Plan, sin
     who = [] if is_ours else ["setpriv", f"--reuid={owner['Uid']}", f"--regid={owner['Gid']}", "--clear-groups"]
     subprocess.run([*who, "prlimit", f"--pid={pid}", f"--nofile={known}:{known}"], check=True)  # its own user may
     sender.begin()
-    told = outcome(sender)
-    assert told.status == 1 and told.complete
-    assert "Too many open files" in told.summary["ended"]
-    assert told.summary["ended"] in sender.errors()
+    report = outcome(sender)
+    assert report.status == 1 and report.complete
+    assert "Too many open files" in report.summary["ended"]
+    assert report.summary["ended"] in sender.errors()
 
 
 @pytest.mark.quiet
@@ -188,10 +188,10 @@ def test_other_sinks_continue_after_one_dies(plan: Plan, sink: Sink, send: Start
     sender.begin()
     time.sleep(0.5)
     dying.process.kill()
-    told = outcome(sender)
-    assert told.status == 1 and told.complete
-    assert {flow["destination"] for flow in told.unfinished} == {"a"}
-    assert max(flow["end_ns"] for flow in told.flows) - told.summary["start_ns"] > 1.3e9
+    report = outcome(sender)
+    assert report.status == 1 and report.complete
+    assert {flow["destination"] for flow in report.unfinished} == {"a"}
+    assert max(flow["end_ns"] for flow in report.flows) - report.summary["start_ns"] > 1.3e9
 
 
 def test_a_damaged_load_file_is_refused(plan: Plan, send: Start) -> None:
@@ -260,12 +260,12 @@ def test_classes_have_their_own_dscp_and_congestion_control(plan: Plan, sink: Si
     assert sorted(found) == [("0x20", "reno")] * 3 + [("0x28", "cubic")] * 3
     assert re.findall(r"tos:(\w+)", link.run(1, "ss -Htni --tos dst 10.98.0.1")) == ["0x24"] * 6
     sender.begin()
-    told = outcome(sender)
-    assert told.summary["classes"] == [
+    report = outcome(sender)
+    assert report.summary["classes"] == [
         {"class": "burst", "dscp": 10, "congestion_control": "cubic"},
         {"class": "quiet", "dscp": 8, "congestion_control": None},
     ]
-    assert told.summary["unfinished_flows"] == 0
+    assert report.summary["unfinished_flows"] == 0
 
 
 @pytest.fixture
@@ -281,7 +281,7 @@ HELLO = b"rbcross1" + SECRET.encode().ljust(64, b"\0")
 
 
 def test_strangers_do_a_sink_no_harm(plan: Plan, sink: Sink, send: Start, raw: Raw) -> None:
-    """More than it has room for: silent ones, noisy ones, and some that know the secret and then talk rubbish."""
+    """More than it has room for: silent ones, noisy ones, and some that have the secret and then talk rubbish."""
     receiver, address = sink()
     strangers = [raw(address) for _ in range(100)]
     for number, stranger in enumerate(strangers):
@@ -343,9 +343,9 @@ def test_lines_are_json_whatever_the_names(plan: Plan, sink: Sink, send: Start) 
     sender = send(plan(0.1, 0.1, "--destinations", 'a"\\é'), to=f'a"\\é={sink()[1]}')
     sender.event()
     sender.begin()
-    told = outcome(sender)
-    assert {flow["destination"] for flow in told.flows} == {'a"\\é'}
-    assert json.dumps(told.summary)
+    report = outcome(sender)
+    assert {flow["destination"] for flow in report.flows} == {'a"\\é'}
+    assert json.dumps(report.summary)
 
 
 def test_fresh_connections_carry_one_flow_each(plan: Plan, sink: Sink, send: Start) -> None:
@@ -355,44 +355,44 @@ def test_fresh_connections_carry_one_flow_each(plan: Plan, sink: Sink, send: Sta
     planned = show(load)
     assert sender.event() == {"event": "ready", "flows": len(planned)}
     sender.begin()
-    told = outcome(sender)
-    assert told.status == 0 and told.complete and not told.unfinished
-    assert told.summary["connections"] == len(planned) + 1  # and the one that shows that the sink is there
-    assert told.summary["achieved_gbps"] == pytest.approx(told.summary["offered_gbps"], rel=0.02)
-    assert all(flow["intended_ns"] <= flow["start_ns"] < flow["end_ns"] for flow in told.flows)
+    report = outcome(sender)
+    assert report.status == 0 and report.complete and not report.unfinished
+    assert report.summary["connections"] == len(planned) + 1  # and the one that shows that the sink is there
+    assert report.summary["achieved_gbps"] == pytest.approx(report.summary["offered_gbps"], rel=0.02)
+    assert all(flow["intended_ns"] <= flow["start_ns"] < flow["end_ns"] for flow in report.flows)
     receiver.close_input()
     (end,) = receiver.events()
     assert (end["flows"], end["bytes"]) == (len(planned), sum(int(row["bytes"]) for row in planned))
     assert (end["dropped_connections"], end["refused_connections"]) == (0, 0)
 
 
-def test_fresh_connections_wait_for_a_place_and_all_are_told(plan: Plan, sink: Sink, send: Start) -> None:
+def test_fresh_connections_wait_for_a_place_and_all_are_reported(plan: Plan, sink: Sink, send: Start) -> None:
     sender = send(plan(0.1, 1), "--fresh-connections", "--most-connections", "1", to=f"sink={sink()[1]}")
     sender.event()
     sender.begin()
-    told = outcome(sender)
-    assert told.complete and not told.unfinished
-    alone = sorted((flow["start_ns"], flow["end_ns"]) for flow in told.flows)
-    # A place is given on as a flow ends, a moment before or after its end is told.
+    report = outcome(sender)
+    assert report.complete and not report.unfinished
+    alone = sorted((flow["start_ns"], flow["end_ns"]) for flow in report.flows)
+    # A place is given on as a flow ends, a moment before or after its end is reported.
     assert all(begin_ns > end_ns - 1_000_000 for (_, end_ns), (begin_ns, _) in itertools.pairwise(alone))
 
 
 def test_fresh_connections_end_with_their_sink(plan: Plan, sink: Sink, send: Start) -> None:
     receiver, address = sink()
     sender = send(plan(0.1, 30), "--fresh-connections", to=f"sink={address}")
-    told = outlived(sender, receiver)
-    assert address in told.last["message"]
+    report = outlived(sender, receiver)
+    assert address in report.last["message"]
 
 
-def test_fresh_connections_stop_when_told(plan: Plan, sink: Sink, send: Start) -> None:
+def test_fresh_connections_stop_at_sigterm(plan: Plan, sink: Sink, send: Start) -> None:
     sender = send(plan(0.1, 30), "--fresh-connections", to=f"sink={sink()[1]}")
     sender.event()
     sender.begin()
     time.sleep(0.5)
     sender.terminate()
-    told = outcome(sender)
-    assert told.status == 0 and told.complete
-    assert told.summary["ended"] == "SIGTERM"
+    report = outcome(sender)
+    assert report.status == 0 and report.complete
+    assert report.summary["ended"] == "SIGTERM"
 
 
 @pytest.fixture
@@ -434,10 +434,10 @@ def test_flows_whose_connection_is_closed_without_an_answer_get_another_one(
     sender = send(plan(0.02, 0.5), "--fresh-connections", to=f"sink={refusing_sink(5)}")
     sender.event()
     sender.begin()
-    told = outcome(sender)
-    assert told.status == 0 and told.complete and not told.unfinished
-    assert told.summary["started_flows"] == told.summary["lateness_us"]["count"] == told.summary["due_flows"] > 5
-    assert told.summary["connections"] == told.summary["due_flows"] + 1 + 5
+    report = outcome(sender)
+    assert report.status == 0 and report.complete and not report.unfinished
+    assert report.summary["started_flows"] == report.summary["lateness_us"]["count"] == report.summary["due_flows"] > 5
+    assert report.summary["connections"] == report.summary["due_flows"] + 1 + 5
 
 
 def test_a_flow_that_gets_no_connection_is_unfinished_and_the_sink_is_not_lost(
@@ -446,9 +446,9 @@ def test_a_flow_that_gets_no_connection_is_unfinished_and_the_sink_is_not_lost(
     sender = send(plan(0.02, 0.5), "--fresh-connections", "--drain-s", "0.2", to=f"sink={refusing_sink(10**6)}")
     sender.event()
     sender.begin()
-    told = outcome(sender)
-    assert told.status == 0 and told.complete and not told.flows
-    assert {flow["why"] for flow in told.unfinished} <= {"was connecting", "under way"}
+    report = outcome(sender)
+    assert report.status == 0 and report.complete and not report.flows
+    assert {flow["why"] for flow in report.unfinished} <= {"was connecting", "under way"}
 
 
 @pytest.mark.quiet
@@ -460,7 +460,7 @@ def test_thousands_of_fresh_connections_at_once_all_enter(plan: Plan, sink: Sink
     sender = send(load, "--fresh-connections", "--most-connections", "1024", "--drain-s", "30", to=f"sink={address}")
     sender.event()
     sender.begin()
-    told = outcome(sender)
-    assert told.status == 0 and not told.unfinished
+    report = outcome(sender)
+    assert report.status == 0 and not report.unfinished
     receiver.close_input()
     assert receiver.events()[0]["refused_connections"] == 0

@@ -2,7 +2,7 @@
 """A toy: what the schedules of loads alone do to the tails of iterations.
 
 Cross traffic takes the whole link from a flow's start until its bytes are gone; a job computes, then sends its bytes by
-what that leaves. There is no TCP in it: what it tells apart, `crossgen plan` made different.
+what that leaves. There is no TCP in it: what it separates, `crossgen plan` made different.
 `python -m tests.crossgen.toy_tails` prints the 99 % tails at 80 % load.
 """
 

@@ -69,7 +69,7 @@ void receive_flows(const std::string &input) {
   }
 }
 
-// Who does not know the secret never gets as far as being judged.
+// A peer without the secret never gets as far as being judged.
 void judge_hello(const std::string &input) {
   replay::Message message{};
   std::copy_n(input.begin(), std::min(input.size(), message.size()), message.begin());
@@ -77,7 +77,7 @@ void judge_hello(const std::string &input) {
   const std::string text = replay::to_text(message);
   replay::Hello hello;
   const std::string trouble = replay::judge_hello(text, expected, hello);
-  if (replay::knows_secret(text, expected) && trouble.empty())
+  if (replay::has_secret(text, expected) && trouble.empty())
     require(hello.job == "j1" && expected.connections.at(hello.rank).contains(hello.connection));
   require(replay::to_message(trouble).back() == '\0');
 }

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.running import Event, Running, told_job
+from tests.running import Event, Running, job_document
 
 PROGRAMS = Path(__file__).parents[2] / "build" / "bin"
 
@@ -95,7 +95,7 @@ SECRET = "open-sesame"
 class Job:
     """The workers of one replayed job, s0, s1, ..., on loopback addresses or in namespaces.
 
-    Phases are a profile's: `pattern` and `groups` say who sends to whom. `options` change what workers are told.
+    Phases are a profile's: `pattern` and `groups` say who sends to whom. `options` change what workers are given.
     """
 
     def __init__(
@@ -107,10 +107,10 @@ class Job:
         self.workers: dict[int, Running] = {}
         port = options.pop("port", None) or free_port()
         there = [(f"s{rank}", f"{subnet}.{rank + 1}", port) for rank in range(workers)]
-        self.told = told_job("j1", there, phases, **options)
+        self.document = job_document("j1", there, phases, **options)
 
     def connect(self, rank: int, secret: str | None = SECRET, **options: Any) -> Running:
-        words = ["--rank", str(rank), "--job", json.dumps(self.told | options)]
+        words = ["--rank", str(rank), "--job", json.dumps(self.document | options)]
         worker = self.start_program("replay", *words, within=self.hosts[rank] if self.hosts else None)
         if secret:
             worker.say(f"secret {secret}")
@@ -118,7 +118,7 @@ class Job:
         return worker
 
     def connect_all(self) -> list[Running]:
-        workers = [self.connect(rank) for rank in range(len(self.told["workers"]))]
+        workers = [self.connect(rank) for rank in range(len(self.document["workers"]))]
         for worker in workers:
             assert worker.event() == {"event": "ready"}
         return workers

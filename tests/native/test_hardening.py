@@ -19,12 +19,12 @@ UNOPTIMIZED = WANTED - {"-D_FORTIFY_SOURCE=2"}  # it wants optimization
 
 @pytest.mark.parametrize("path", NATIVE)
 def test_a_program_is_loaded_anywhere_and_its_tables_are_read_only(path: str) -> None:
-    told = subprocess.run(["readelf", "-hldW", ROOT / path], check=True, capture_output=True, text=True).stdout
-    assert "DYN (Position-Independent Executable file)" in told
-    assert ("INTERP" in told) == (path in LINKED_DYNAMICALLY)
-    assert "GNU_RELRO" in told
-    assert "NOW PIE" in told
-    (stack,) = [line for line in told.splitlines() if "GNU_STACK" in line]
+    headers = subprocess.run(["readelf", "-hldW", ROOT / path], check=True, capture_output=True, text=True).stdout
+    assert "DYN (Position-Independent Executable file)" in headers
+    assert ("INTERP" in headers) == (path in LINKED_DYNAMICALLY)
+    assert "GNU_RELRO" in headers
+    assert "NOW PIE" in headers
+    (stack,) = [line for line in headers.splitlines() if "GNU_STACK" in line]
     assert " RW " in stack
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.native.conftest import SECRET, free_port
-from tests.running import Running, told_job
+from tests.running import Running, job_document
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
@@ -30,7 +30,7 @@ def iterations(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def elsewhere(job: Any, rank: int, address: str = "127.0.0.9") -> list[dict[str, Any]]:
     """The job's workers, one of them at another address."""
     return [
-        worker | ({"address": address} if index == rank else {}) for index, worker in enumerate(job.told["workers"])
+        worker | ({"address": address} if index == rank else {}) for index, worker in enumerate(job.document["workers"])
     ]
 
 
@@ -59,7 +59,7 @@ def test_every_byte_arrives_once(job: Callable[..., Any], workers: int, flows: i
         sent = [event for event in events if event["event"] == "flow"]
         assert [event["flow"] for event in sent] == list(range(flows))
         assert {event["peer"] for event in sent} == {f"s{(rank + 1) % workers}"}
-        assert {event["remote_port"] for event in sent} == {ring.told["workers"][0]["port"]}
+        assert {event["remote_port"] for event in sent} == {ring.document["workers"][0]["port"]}
         assert sum(event["bytes_acked"] for event in sent) == 4 * 2_000_002
         assert records[0]["start_ns"] == start_ns
 
@@ -98,7 +98,7 @@ def test_every_pattern_sends_what_its_transfers_say(
     ring = job(phases, workers, connections=connections, iterations=5)
     ring.connect_all()
     ring.begin()
-    transfers = [each for phase in ring.told["phases"] for each in phase.get("transfers", ())]
+    transfers = [each for phase in ring.document["phases"] for each in phase.get("transfers", ())]
     for rank, worker in ring.workers.items():
         events = worker.events()
         assert worker.status() == 0, worker.errors()
@@ -118,7 +118,7 @@ def test_every_pattern_sends_what_its_transfers_say(
 def test_all_packets_of_a_job_have_its_dscp(job: Callable[..., Any]) -> None:
     ring = job([COMPUTE, ALLREDUCE], iterations=1, dscp=46)
     ring.connect_all()
-    port = ring.told["workers"][0]["port"]
+    port = ring.document["workers"][0]["port"]
     command = ["ss", "-tHn", "--tos", f"sport = :{port} or dport = :{port}"]
     shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     ring.begin()
@@ -184,7 +184,7 @@ def test_workers_of_one_host_differ_in_their_ports(job: Callable[..., Any]) -> N
     hosts = [("s0", "127.0.0.1"), ("s0", "127.0.0.1"), ("s1", "127.0.0.2")]
     workers = [{"name": name, "address": at, "port": port} for (name, at), port in zip(hosts, ports, strict=True)]
     ring = job([ALLREDUCE], 3, iterations=2)
-    ring.told["workers"] = workers
+    ring.document["workers"] = workers
     ring.connect_all()
     ring.begin()
     for rank, worker in ring.workers.items():
@@ -194,9 +194,9 @@ def test_workers_of_one_host_differ_in_their_ports(job: Callable[..., Any]) -> N
         assert worker.status() == 0
 
 
-def test_flows_have_the_source_ports_that_they_were_told(job: Callable[..., Any]) -> None:
+def test_flows_have_their_given_source_ports(job: Callable[..., Any]) -> None:
     ring = job([ALLREDUCE], connections=2, iterations=1)
-    for rank, worker in enumerate(ring.told["workers"]):
+    for rank, worker in enumerate(ring.document["workers"]):
         worker["source_port"] = 61_000 + 10 * rank
     ring.connect_all()
     ring.begin()
@@ -213,11 +213,11 @@ def test_connections_join_the_nics_that_their_numbers_say(job: Callable[..., Any
     """
     pair = job([share("all-to-one", 1000)], 2, connections=2, iterations=1)
     nics = [[f"127.0.{host}.1", f"127.0.{host}.2"] for host in (1, 2)]
-    for rank, worker in enumerate(pair.told["workers"]):
+    for rank, worker in enumerate(pair.document["workers"]):
         worker |= {"source_port": 61_000, "nics": nics[rank], "nic": rank, "port": free_port()}
-    pair.told["pxn"] = pxn
+    pair.document["pxn"] = pxn
     receiver, sender = pair.connect_all()
-    port = pair.told["workers"][0]["port"]
+    port = pair.document["workers"][0]["port"]
     text = subprocess.run(["ss", "-Htn"], check=True, capture_output=True, text=True).stdout
     joined = {
         (own, other) for _, _, _, own, other, *_ in map(str.split, text.splitlines()) if other.endswith(f":{port}")
@@ -326,7 +326,7 @@ def test_jitter_is_of_the_seed_and_the_same_for_all_workers(job: Callable[..., A
             assert milliseconds(record, end="compute_end_ns") == pytest.approx(expected, abs=1e-5)
 
 
-def test_a_job_begins_as_long_after_the_agreed_start_as_it_is_told(job: Callable[..., Any]) -> None:
+def test_a_job_begins_at_its_offset_after_the_agreed_start(job: Callable[..., Any]) -> None:
     ring = job([ALLREDUCE], iterations=1, begins_ms=50)
     ring.connect_all()
     start_ns = ring.begin()
@@ -336,7 +336,7 @@ def test_a_job_begins_as_long_after_the_agreed_start_as_it_is_told(job: Callable
 
 
 def test_an_early_iteration_waits_for_its_timetable(job: Callable[..., Any]) -> None:
-    """Iterations of 60 ms and more, told to begin every 300: a machine that holds them up for longer misses turns."""
+    """Iterations of 60 ms and more, set to begin every 300: a machine that holds them up for longer misses turns."""
     timetable = {"shift_ms": 50, "period_ms": 300, "threshold_ms": 20, "late_ms": 60}
     ring = job([COMPUTE, ALLREDUCE], iterations=3, begins_ms=50, timetable=timetable)
     ring.connect_all()
@@ -422,7 +422,7 @@ def test_a_peer_that_died_before_the_start_is_named(job: Callable[..., Any]) -> 
     assert first.status() == 1
 
 
-def test_a_worker_of_another_job_is_refused_and_told_why(job: Callable[..., Any]) -> None:
+def test_a_worker_of_another_job_is_refused_with_the_reason(job: Callable[..., Any]) -> None:
     ring = job([ALLREDUCE])
     ours = ring.connect(0)
     stranger = ring.connect(1, name="j2", workers=elsewhere(ring, 1))
@@ -433,7 +433,7 @@ def test_a_worker_of_another_job_is_refused_and_told_why(job: Callable[..., Any]
     assert ours.event() == {"event": "ready"}
 
 
-def test_a_worker_that_was_told_something_else_is_refused(job: Callable[..., Any]) -> None:
+def test_a_worker_with_another_job_document_is_refused(job: Callable[..., Any]) -> None:
     ring = job([ALLREDUCE])
     ring.connect(0)
     (error,) = ring.connect(1, workers=elsewhere(ring, 1)).events()
@@ -441,12 +441,12 @@ def test_a_worker_that_was_told_something_else_is_refused(job: Callable[..., Any
 
 
 @pytest.mark.parametrize("words", [b"GET / HTTP/1.1\r\n", b"roundabout-replay-3 open-sesamE j1 1 0 1"])
-def test_a_connection_that_does_not_know_the_secret_is_told_nothing(job: Callable[..., Any], words: bytes) -> None:
+def test_a_connection_without_the_secret_gets_no_answer(job: Callable[..., Any], words: bytes) -> None:
     ring = job([ALLREDUCE])
     ours = ring.connect(0)
     for _ in range(100):
         try:
-            stray = socket.create_connection(("127.0.0.1", ring.told["workers"][0]["port"]))
+            stray = socket.create_connection(("127.0.0.1", ring.document["workers"][0]["port"]))
             break
         except ConnectionRefusedError:
             time.sleep(0.01)
@@ -501,7 +501,7 @@ def test_help_shows_how_it_is_used(start: Callable[..., Any]) -> None:
 
 def test_rdma_without_a_device_of_that_address_is_refused(start: Callable[..., Running]) -> None:
     there = [(f"s{rank}", f"127.0.0.{rank + 1}", free_port()) for rank in range(2)]
-    worker = start("replay-rdma", "--rank", "0", "--job", json.dumps(told_job("j1", there, LONG)))
+    worker = start("replay-rdma", "--rank", "0", "--job", json.dumps(job_document("j1", there, LONG)))
     worker.say(f"secret {SECRET}")
     said = worker.event()
     assert said["event"] == "error"

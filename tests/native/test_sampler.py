@@ -123,7 +123,7 @@ def test_cpu_time_is_the_machines(start: Callable[..., Any]) -> None:
     assert sums[-1] - sums[0] > (ticks_after - ticks_before) / 2
 
 
-def test_cpu_is_not_sampled_unless_asked_for(start: Callable[..., Any]) -> None:
+def test_cpu_is_not_sampled_unless_requested(start: Callable[..., Any]) -> None:
     assert "cpu" not in sample(start("sampler"), 0.1)
 
 
@@ -170,7 +170,7 @@ def test_a_device_that_cannot_be_sampled_is_named(
     assert complaint in program.errors()
 
 
-def test_a_link_that_goes_down_is_told_from_an_idle_one(start: Callable[..., Any], namespaces: Any) -> None:
+def test_a_link_that_goes_down_is_distinguished_from_an_idle_one(start: Callable[..., Any], namespaces: Any) -> None:
     program = start("sampler", within=namespaces[0])
     time.sleep(0.1)
     namespaces[1].run("ip link set eth0 down")

@@ -141,7 +141,7 @@ def test_a_sink_takes_its_flows_all_the_same(
     known = descriptors(running)
     poke(stack, address, SINK_HELLO)
     for words in (b"", bytes(15), b"\1" * 16, bytes(16), (1).to_bytes(8, "little") + (9).to_bytes(8, "little") + b"12"):
-        rude = stack.enter_context(connect(address))  # knows the secret, and then talks rubbish
+        rude = stack.enter_context(connect(address))  # has the secret, and then talks rubbish
         rude.sendall(SINK_HELLO + words)
     sender = send(address)
     sender.event()
@@ -162,8 +162,8 @@ def test_workers_find_each_other_all_the_same(
     limit = ["sh", "-c", 'ulimit -n 64 && exec "$0" "$@"'] if limited else []
     job = Job(lambda _, *words, **__: start(*limit, str(programs / "replay"), *words), [ALLREDUCE], iterations=2)
     first = job.connect(0)
-    told = job.told["workers"][0]
-    poke(stack, (told["address"], told["port"]), WORKER_HELLO)
+    document = job.document["workers"][0]
+    poke(stack, (document["address"], document["port"]), WORKER_HELLO)
     assert busy_s(first, 0.5) < 0.3
     second = job.connect(1)
     assert [worker.event() for worker in (first, second)] == [{"event": "ready"}] * 2
@@ -173,19 +173,19 @@ def test_workers_find_each_other_all_the_same(
         unharmed(worker)
 
 
-def test_a_stranger_who_heard_the_secret_cannot_spoil_a_trial_unnoticed(
+def test_a_stranger_with_the_secret_cannot_spoil_a_trial_unnoticed(
     stack: ExitStack, programs: Programs, start: Start
 ) -> None:
     """It takes a worker's place with that worker's own hello: nothing that was measured with it counts."""
     job = Job(lambda _, *words, **__: start(str(programs / "replay"), *words), [ALLREDUCE], iterations=2)
     first = job.connect(0)
-    told = job.told["workers"][0]
-    ear = stack.enter_context(socket.create_server((told["address"].replace(".1", ".2"), told["port"])))
+    document = job.document["workers"][0]
+    ear = stack.enter_context(socket.create_server((document["address"].replace(".1", ".2"), document["port"])))
     theirs, _ = ear.accept()
     hello = stack.enter_context(theirs).recv(256, socket.MSG_WAITALL).rstrip(b"\0").split(b" ")
     hello[3] = b"1"  # the other rank, with the job's own fingerprint
     theirs.sendall(b"welcome".ljust(256, b"\0"))
-    thief = stack.enter_context(connect((told["address"], told["port"])))
+    thief = stack.enter_context(connect((document["address"], document["port"])))
     thief.sendall(b" ".join(hello).ljust(256, b"\0"))
     assert thief.recv(256).startswith(b"welcome")
     assert first.event() == {"event": "ready"}
@@ -225,7 +225,7 @@ def test_an_invalid_secret_is_refused_and_not_repeated(programs: Programs, start
         assert line.rsplit(maxsplit=1)[-1] not in said
 
 
-def test_an_end_is_heard_while_a_secret_is_waited_for(programs: Programs, start: Start) -> None:
+def test_an_end_is_noticed_while_a_secret_is_waited_for(programs: Programs, start: Start) -> None:
     for ends in ("input", "signal"):
         running = start(str(programs / "crossgen"), "sink", "--bind", "127.0.0.1:0")
         running.close_input() if ends == "input" else running.process.send_signal(signal.SIGTERM)

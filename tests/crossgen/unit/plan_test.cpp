@@ -111,9 +111,9 @@ TEST(Plan, DrawnVolumesAreThoseOfIndependentDrawsOfTheScaledDistribution) {
     PlanSpec bursts = spec(load_gbps, 40'000 * kMs);
     bursts.burst = Burst{};
     const std::vector<double> volumes = quiet_bytes(bursts, Between::kSteps);
-    const double asked = load_gbps * 1e7 / 8 * .7;
-    const double flows = std::max(8., std::floor(asked / 2'434'900));
-    const double scale = flows > 8 ? 1 : std::min(1., asked / 8 / 2'434'900);
+    const double requested = load_gbps * 1e7 / 8 * .7;
+    const double flows = std::max(8., std::floor(requested / 2'434'900));
+    const double scale = flows > 8 ? 1 : std::min(1., requested / 8 / 2'434'900);
     double sum = 0, squares = 0;
     for (const double volume : volumes) {
       sum += volume;
@@ -128,10 +128,10 @@ TEST(Plan, DrawnVolumesAreThoseOfIndependentDrawsOfTheScaledDistribution) {
 
 TEST(Plan, ExpectsWhatTheFloorOfItsAlgorithmLeaves) {
   const auto expected = [](double load_gbps, Between between, std::optional<Volumes> volumes) {
-    PlanSpec asked = spec(load_gbps, 1'000 * kMs);
+    PlanSpec requested = spec(load_gbps, 1'000 * kMs);
     if (volumes)
-      asked.burst = Burst{.volumes = *volumes};
-    return plan_header(asked, Sizes::web_search(between)).plan["expected_gbps"].get<double>();
+      requested.burst = Burst{.volumes = *volumes};
+    return plan_header(requested, Sizes::web_search(between)).plan["expected_gbps"].get<double>();
   };
   // Eight flows that are scaled down to their share lose nothing; as many as fit into it do.
   EXPECT_DOUBLE_EQ(expected(20, Between::kSteps, Volumes::kDrawn), 20);

@@ -65,7 +65,7 @@ struct Cluster {
   std::mt19937 random;
 };
 
-// The rates that all who flow now would get if nobody knew who is coupled.
+// The rates that all who flow now would get if it were unknown which are coupled.
 void expect_shares_of_all(Engine &engine) {
   const std::vector<const Flow *> flows = engine.active_flows();
   Shares shares;

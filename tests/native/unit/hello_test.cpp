@@ -37,11 +37,11 @@ TEST(Hello, OfAConnectionThatDoesNotExistIsRefused) {
 
 TEST(Hello, IsKnownByItsSecret) {
   const std::string hello = Hello{"j1", 3, 1, 42, "open-sesame"}.text();
-  EXPECT_TRUE(knows_secret(hello, kExpected));
-  EXPECT_FALSE(knows_secret(Hello{"j1", 3, 1, 42, "open-sesamE"}.text(), kExpected));
-  EXPECT_FALSE(knows_secret(Hello{"j1", 3, 1, 42, ""}.text(), kExpected));
-  EXPECT_FALSE(knows_secret("x" + hello, kExpected));
-  EXPECT_FALSE(knows_secret("", kExpected));
+  EXPECT_TRUE(has_secret(hello, kExpected));
+  EXPECT_FALSE(has_secret(Hello{"j1", 3, 1, 42, "open-sesamE"}.text(), kExpected));
+  EXPECT_FALSE(has_secret(Hello{"j1", 3, 1, 42, ""}.text(), kExpected));
+  EXPECT_FALSE(has_secret("x" + hello, kExpected));
+  EXPECT_FALSE(has_secret("", kExpected));
 }
 
 TEST(Hello, OfTheLongestNamesFitsItsMessage) {

@@ -53,13 +53,13 @@ TEST(Job, IsReadAsItIsTold) {
 }
 
 TEST(Job, ATransferMayNameItsChannelAndFeeders) {
-  json told = good();
-  told["phases"][1]["transfers"] = {{1, 0, 9, 0, 1, json::array()},
-                                    {2, 0, 9, 0, 1, json::array()},
-                                    {0, 1, 9, 0, 1, {1, 2}},
-                                    {0, 2, 9, 0, 1, {1, 2}},
-                                    {0, 1, 8, 0, 0, json::array()}};
-  const std::vector<Transfer> transfers = parse_job(told.dump()).phases[1].transfers;
+  json document = good();
+  document["phases"][1]["transfers"] = {{1, 0, 9, 0, 1, json::array()},
+                                        {2, 0, 9, 0, 1, json::array()},
+                                        {0, 1, 9, 0, 1, {1, 2}},
+                                        {0, 2, 9, 0, 1, {1, 2}},
+                                        {0, 1, 8, 0, 0, json::array()}};
+  const std::vector<Transfer> transfers = parse_job(document.dump()).phases[1].transfers;
   ASSERT_EQ(transfers.size(), 5u);
   EXPECT_TRUE(transfers[0].feeders.empty());
   EXPECT_EQ(transfers[2].feeders, (std::vector<unsigned>{1, 2}));
@@ -68,10 +68,10 @@ TEST(Job, ATransferMayNameItsChannelAndFeeders) {
 }
 
 TEST(Job, NicsAreCountedAnewBehindTheLast) {
-  json told = good();
-  told["workers"][0]["nics"] = {"10.0.0.1", "10.0.1.1"};
-  told["workers"][0]["nic"] = 1;
-  const Job job = parse_job(told.dump());
+  json document = good();
+  document["workers"][0]["nics"] = {"10.0.0.1", "10.0.1.1"};
+  document["workers"][0]["nic"] = 1;
+  const Job job = parse_job(document.dump());
   const Peer &several = job.workers[0], &one = job.workers[2];
   EXPECT_EQ(several.nic, 1u);
   EXPECT_EQ(several.nic_address(1).s_addr, htonl(0x0a000101));
@@ -124,12 +124,12 @@ TEST(Job, HasATimetableWhereItIsTold) {
   json job = good();
   EXPECT_FALSE(parse_job(job.dump()).timetable);
   job["timetable"] = {{"shift_ms", 1.5}, {"period_ms", 10}, {"threshold_ms", 0.25}, {"late_ms", 2}};
-  const std::optional<Timetable> told = parse_job(job.dump()).timetable;
-  ASSERT_TRUE(told);
-  EXPECT_EQ(told->shift_ns, 1'500'000);
-  EXPECT_EQ(told->period_ns, 10'000'000);
-  EXPECT_EQ(told->threshold_ns, 250'000);
-  EXPECT_EQ(told->late_ns, 2'000'000);
+  const std::optional<Timetable> timetable = parse_job(job.dump()).timetable;
+  ASSERT_TRUE(timetable);
+  EXPECT_EQ(timetable->shift_ns, 1'500'000);
+  EXPECT_EQ(timetable->period_ns, 10'000'000);
+  EXPECT_EQ(timetable->threshold_ns, 250'000);
+  EXPECT_EQ(timetable->late_ns, 2'000'000);
   EXPECT_EQ(complaint([](json &wrong) { wrong["timetable"] = 5; }), "job.timetable: expected an object, found 5");
   EXPECT_EQ(complaint([&](json &wrong) {
               wrong["timetable"] = job["timetable"];

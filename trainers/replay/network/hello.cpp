@@ -47,7 +47,7 @@ std::string Hello::text() const {
   return out.str();
 }
 
-bool knows_secret(const std::string &text, const Expected &expected) {
+bool has_secret(const std::string &text, const Expected &expected) {
   std::istringstream in(text);
   std::string magic, secret;
   return in >> magic >> secret && magic == kMagic && native::same_bytes(secret, expected.secret);

@@ -39,13 +39,13 @@ struct Expected {
 };
 
 // Returns true if a hello has the trial's secret. Other connections get no answer.
-bool knows_secret(const std::string &text, const Expected &expected);
+bool has_secret(const std::string &text, const Expected &expected);
 
 // Returns why a hello is refused, or "" if it comes from an expected peer with the same job and secret. It then sets
 // `hello`.
 std::string judge_hello(const std::string &text, const Expected &expected, Hello &hello);
 
 // The answer to an accepted hello.
-constexpr std::string_view kWelcome = "welcome";
+constexpr std::string_view kAcceptance = "welcome";
 
 } // namespace replay

@@ -79,13 +79,13 @@ public:
   Outgoing(const Options &options, const std::string &secret, unsigned rank, unsigned number)
       : options_(options), secret_(secret), rank_(rank), number_(number), peer_(options.job.workers[rank]) {}
 
-  bool welcome() const { return state_ == State::kWelcome; }
+  bool accepted() const { return state_ == State::kAccepted; }
   const Peer &peer() const { return peer_; }
   const std::string &trouble() const { return trouble_; }
   Socket take() { return {rank_, number_, std::move(fd_)}; }
 
   pollfd interest() const {
-    const short events = state_ == State::kConnecting ? POLLOUT : state_ == State::kAsking ? POLLIN : 0;
+    const short events = state_ == State::kConnecting ? POLLOUT : state_ == State::kRequesting ? POLLIN : 0;
     return {state_ == State::kIdle ? -1 : fd_.get(), events, 0};
   }
 
@@ -109,14 +109,14 @@ public:
       return;
     if (state_ == State::kConnecting)
       connected();
-    else if (state_ == State::kAsking)
+    else if (state_ == State::kRequesting)
       answered();
-    else if (state_ == State::kWelcome && (revents & (POLLERR | POLLHUP)) != 0)
+    else if (state_ == State::kAccepted && (revents & (POLLERR | POLLHUP)) != 0)
       throw native::Failure("peer " + peer_.text() + " closed the connection before the start");
   }
 
 private:
-  enum class State { kIdle, kConnecting, kAsking, kWelcome };
+  enum class State { kIdle, kConnecting, kRequesting, kAccepted };
 
   void give_up(const std::string &trouble) {
     trouble_ = trouble;
@@ -129,7 +129,7 @@ private:
       return give_up(std::strerror(error));
     send_message(fd_.get(), Hello{options_.job.name, options_.rank, number_, options_.job.fingerprint, secret_}.text());
     answer_ = {};
-    state_ = State::kAsking;
+    state_ = State::kRequesting;
   }
 
   void answered() {
@@ -142,9 +142,9 @@ private:
       break;
     }
     const std::string text = to_text(answer_.message);
-    if (text != kWelcome)
+    if (text != kAcceptance)
       throw native::Failure("peer " + peer_.text() + " refused us: " + text);
-    state_ = State::kWelcome;
+    state_ = State::kAccepted;
   }
 
   const Options &options_;
@@ -189,8 +189,8 @@ public:
 
 private:
   void receive(Fd fd, const std::string &text) {
-    if (!knows_secret(text, expected_)) {
-      trouble_ = "refused a connection that did not know the trial's secret";
+    if (!has_secret(text, expected_)) {
+      trouble_ = "refused a connection without the trial's secret";
       return;
     }
     Hello hello;
@@ -205,7 +205,7 @@ private:
       return;
     }
     prepare(fd.get());
-    send_message(fd.get(), std::string(kWelcome));
+    send_message(fd.get(), std::string(kAcceptance));
     place->fd = std::move(fd);
   }
 
@@ -224,7 +224,7 @@ private:
 
 [[noreturn]] void fail_missing(const std::vector<Outgoing> &outgoing, const Acceptor &acceptor) {
   for (const Outgoing &out : outgoing)
-    if (!out.welcome())
+    if (!out.accepted())
       throw native::Failure("cannot reach peer " + out.peer().text() + " on port " + std::to_string(out.peer().port) +
                             " within 20 s: " + out.trouble());
   throw native::Failure("peer " + acceptor.missing().text() + " is missing after 20 s: " + acceptor.trouble());
@@ -258,12 +258,12 @@ Mesh connect_mesh(const Options &options, Fd listener, const std::string &secret
   std::vector<Outgoing> outgoing;
   for (const auto &[receiver, number] : other_ends(options, &Transfer::from, &Transfer::to))
     outgoing.emplace_back(options, secret, receiver, number);
-  const auto all_welcome = [&] {
-    return std::all_of(outgoing.begin(), outgoing.end(), [](const Outgoing &out) { return out.welcome(); });
+  const auto all_accepted = [&] {
+    return std::all_of(outgoing.begin(), outgoing.end(), [](const Outgoing &out) { return out.accepted(); });
   };
 
   const Nanos deadline = native::monotonic_ns() + kConnectTimeoutNs;
-  while (!acceptor.complete() || !all_welcome()) {
+  while (!acceptor.complete() || !all_accepted()) {
     const Nanos now = native::monotonic_ns();
     if (now >= deadline)
       fail_missing(outgoing, acceptor);

@@ -166,7 +166,7 @@ static void let_go_of_caller(const struct node *node) {
     close(null);
 }
 
-static _Noreturn void reap_until_told(const sigset_t *awaited) {
+static _Noreturn void reap_until_terminated(const sigset_t *awaited) {
   int signal;
 
   while (!sigwait(awaited, &signal) && signal != SIGTERM)
@@ -196,7 +196,7 @@ static _Noreturn void live(const struct node *node, int ready) {
   if (write(ready, "", 1) != 1)
     _exit(1);
   close(ready);
-  reap_until_told(&awaited);
+  reap_until_terminated(&awaited);
 }
 
 // Offsets are fixed once a process is in the time namespace, so they are set here.
