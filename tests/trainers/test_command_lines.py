@@ -26,9 +26,9 @@ FRAMEWORKS = {name: kind for name, kind in MODELS.items() if issubclass(kind, Tr
 LAUNCHES: tuple[str, ...] = get_args(Launch)
 
 
-def line(workers: int = 2, **told: Any) -> str:
+def line(workers: int = 2, **fields: Any) -> str:
     each = [{"name": f"s{rank}", "address": f"10.0.0.{rank + 1}", "port": 29500} for rank in range(workers)]
-    trainer: Training = TypeAdapter(FRAMEWORKS[told["name"]]).validate_python(told)
+    trainer: Training = TypeAdapter(FRAMEWORKS[fields["name"]]).validate_python(fields)
     task = Task({"name": "j1", "workers": each}, 1, PurePosixPath("/opt/roundabout"))
     step = srun_prefix("7", "s1") if trainer.scheduled else ()
     return shlex.join([*step, *trainer.container(task), *trainer.argv(task)])
@@ -57,8 +57,8 @@ def cases(framework: str) -> Iterator[dict[str, Any]]:
 def rendered(framework: str) -> str:
     found = []
     for case in cases(framework):
-        asked = ", ".join(f"{name}: {value}" for name, value in case.items())
-        found.append(f"# {asked}\n{line(**{'name': framework, **case})}\n")
+        options = ", ".join(f"{name}: {value}" for name, value in case.items())
+        found.append(f"# {options}\n{line(**{'name': framework, **case})}\n")
     return "\n".join(found)
 
 
@@ -95,7 +95,7 @@ def test_all_models_of_the_table_are_in_them():
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("fields", "expected"),
     [
         ({"name": "ddp", "model": "DLRM"}, "one of VGG11, VGG16"),
         ({"name": "dlrm", "model": "VGG11"}, "one of DLRM"),
@@ -109,7 +109,7 @@ def test_all_models_of_the_table_are_in_them():
         ({"name": "ddp", "image": "--privileged"}, "pattern"),
     ],
 )
-def test_an_invalid_command_line_of_a_trainer_is_refused(told, expected):
+def test_an_invalid_command_line_of_a_trainer_is_refused(fields, expected):
     with pytest.raises(ValidationError) as refused:
-        line(**told)
+        line(**fields)
     assert expected in str(refused.value)

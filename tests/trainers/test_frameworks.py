@@ -50,9 +50,9 @@ WAYS = [f"{name}-{launch}" for name in TRAINERS for launch in ("direct", "torchr
 
 
 def there(way: str) -> bool:
-    told = TRAINERS[way.partition("-")[0]]
-    probe = MODELS[told["name"]].model_validate(told).probe
-    return Path(told["python"]).exists() and probe is not None and subprocess.run(probe).returncode == 0
+    fields = TRAINERS[way.partition("-")[0]]
+    probe = MODELS[fields["name"]].model_validate(fields).probe
+    return Path(fields["python"]).exists() and probe is not None and subprocess.run(probe).returncode == 0
 
 
 def variant(way: str) -> dict[str, Any]:

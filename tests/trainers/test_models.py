@@ -107,5 +107,5 @@ def test_clusters_have_the_same_batches_and_memory():
         return [*model.batch], [*model.memory_mb]
 
     for name in set(read_models()) & set(played):
-        told = played[name] if "batch" in played[name] else {**played[played[name]["like"]], **played[name]}
-        assert table(read_models()[name]) == (told["batch"], told["memory_mb"])
+        fields = played[name] if "batch" in played[name] else {**played[played[name]["like"]], **played[name]}
+        assert table(read_models()[name]) == (fields["batch"], fields["memory_mb"])

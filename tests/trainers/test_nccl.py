@@ -26,7 +26,7 @@ pytestmark = pytest.mark.unit
 
 HOST = Host("s0", "gpu0", "10.10.0.1", 24, "ens1f0np0", Path("/opt/roundabout"), nccl=Nccl("mlx5_0:1", "Ring", 3))
 RDMA, SOCKETS = (nccl.environment(HOST, 26, rdma=rdma) for rdma in (True, False))
-# NVIDIA/nccl's own words, by version: its prefix, how it is told its interface, what it says of a channel and of a GID.
+# NVIDIA/nccl's own words, by version: its prefix, how it gets its interface, what it says of a channel and of a GID.
 PREFIX = "gpu0:2152176:2152299 [0] NCCL INFO "
 CHANNELS = {
     "2.7.8": "Channel 00 : 0[1b000] -> 1[1b000] [{way}] via NET/{network}/0",
@@ -53,11 +53,11 @@ def halves(address: str) -> tuple[int, int]:
     return struct.unpack("<QQ", IPv6Address(f"::ffff:{address}").packed)
 
 
-def by_rdma(version: str, device: str, interface: str, address: str, index: int, **told: Any) -> str:
+def by_rdma(version: str, device: str, interface: str, address: str, index: int, **parameters: Any) -> str:
     prefix, identifier = halves(address)
     lines = [
         f"NCCL_SOCKET_IFNAME set by environment to ={interface}",
-        f"NCCL_IB_TC set by environment to {told.get('traffic_class', 106)}.",
+        f"NCCL_IB_TC set by environment to {parameters.get('traffic_class', 106)}.",
         DEVICES[version].format(device=device, interface=interface, address=address),
         "Using network IB",
         "NCCL_ALGO set by environment to Ring",
@@ -86,18 +86,18 @@ def test_nccl_environment_over_rdma():
 
 
 def test_nccl_environment_over_sockets():
-    told = nccl.command_prefix(nccl.environment(replace(HOST, nccl=Nccl()), 26, rdma=False))
-    assert shlex.join(told).startswith(
+    parameters = nccl.command_prefix(nccl.environment(replace(HOST, nccl=Nccl()), 26, rdma=False))
+    assert shlex.join(parameters).startswith(
         "env NCCL_SOCKET_IFNAME==ens1f0np0 NCCL_NET=Socket NCCL_IB_DISABLE=1 "
         "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,ENV NCCL_DEBUG_FILE=/dev/stderr bash "
     )
 
 
 def test_a_program_finds_its_environment_and_opens_its_log():
-    script = 'echo "$NCCL_NET" > "$NCCL_DEBUG_FILE"; read line; echo "heard $line"; exit 3'
+    script = 'echo "$NCCL_NET" > "$NCCL_DEBUG_FILE"; read line; echo "received $line"; exit 3'
     call = [*nccl.command_prefix(RDMA), "sh", "-c", script]
     done = subprocess.run(call, input="start 1\n", capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (3, "heard start 1\n", "IB\n")
+    assert (done.returncode, done.stdout, done.stderr) == (3, "received start 1\n", "IB\n")
 
 
 @given(VERSIONS, NAMES, NAMES, st.ip_addresses(v=4), st.integers(0, 15))
@@ -159,7 +159,7 @@ def test_each_difference_is_one_line(log, said):
     assert nccl.find_differences(RDMA, ["10.10.0.1"], nccl.parse_log(log)) == [said]
 
 
-def test_sockets_for_rdma_and_a_plugin_for_nccls_own_are_told():
+def test_sockets_for_rdma_and_a_plugin_for_nccls_own_are_reported():
     assert nccl.find_differences(
         SOCKETS, ["10.10.0.1"], nccl.parse_log(over_sockets("2.11.4", "ens1f0np0", "IBext_v8"))
     ) == [
@@ -188,7 +188,7 @@ def test_nccl_gets_and_reports_all_nics_of_a_host():
     assert nccl.environment(host, 26, rdma=False)["NCCL_SOCKET_IFNAME"] == "=ens1f0np0,ens2f0np0"
 
 
-def test_a_link_local_gid_is_told_as_it_was_printed():
+def test_a_link_local_gid_is_reported_as_it_was_printed():
     assert nccl.parse_log(f"{PREFIX}NET/IB: Dev 0 Port 1 qpn 1 mtu 3 GID 0 (80FE/6A1E)").gid_addresses == ("80FE/6A1E",)
 
 

@@ -15,10 +15,10 @@ pytestmark = [pytest.mark.lab, pytest.mark.proof]
 ROOT = Path(__file__).parents[2]
 PROGRAM = """#!/usr/bin/env python3
 import json, os, sys, time
-told, used, job = os.environ, sys.argv[1], json.loads(sys.argv[2])
-with open(told["NCCL_DEBUG_FILE"], "w") as log:
-    interface = used or told["NCCL_SOCKET_IFNAME"][1:]
-    for line in (f"NET/Socket : Using [0]{interface}:10.0.0.1<0>", f"Using network {told['NCCL_NET']}",
+environment, used, job = os.environ, sys.argv[1], json.loads(sys.argv[2])
+with open(environment["NCCL_DEBUG_FILE"], "w") as log:
+    interface = used or environment["NCCL_SOCKET_IFNAME"][1:]
+    for line in (f"NET/Socket : Using [0]{interface}:10.0.0.1<0>", f"Using network {environment['NCCL_NET']}",
                  "Channel 00 : 0[1b000] -> 1[1b000] [send] via NET/Socket/0"):
         print(f"here:1:2 [0] NCCL INFO {line}", file=log)
 print(json.dumps({"event": "ready"}), flush=True)
@@ -48,14 +48,14 @@ class Trainer(BaseTrainer):
 EXPERIMENT = """
 schema: 1
 name: spoken
-about: NCCL that does as told, and one that does not
+about: NCCL that does as set, and one that does not
 topology: dumbbell-2x2
 profile: vgg19-fig1
 jobs: {j1: {workers: [s0, s2], trainer: {name: speaker}}}
 iterations: 1
 transport: {name: reno}
 factors:
-  variant: {as-told: {}, otherwise: {jobs: {j1: {trainer: {used: eth9}}}}}
+  variant: {as-set: {}, otherwise: {jobs: {j1: {trainer: {used: eth9}}}}}
 """
 
 RUN = """from pathlib import Path
@@ -77,10 +77,10 @@ def test_a_trial_whose_nccl_differs_is_invalid_and_says_in_what(tmp_path: Path) 
     assert Run.all(tmp_path / "runs"), done.stderr
     run = Run.open("last", tmp_path / "runs")
     trials = {trial["variant"]: trial for trial in run.trials()}
-    assert "NCCL" not in trials["as-told"]["reason"], done.stderr
+    assert "NCCL" not in trials["as-set"]["reason"], done.stderr
     for host, rank in (("s0", 0), ("s2", 1)):
         worker = f"job j1, worker {rank} on {host}"
-        found = trials["as-told"]["nccl"][worker]
+        found = trials["as-set"]["nccl"][worker]
         expected = found["asked"]["NCCL_SOCKET_IFNAME"].removeprefix("=")
         assert found["used"]["interfaces"] == [expected]
         assert not trials["otherwise"]["valid"]

@@ -322,7 +322,7 @@ def test_nothing_is_left_when_standard_input_closes(run, tmp_path):
         os.kill(int(left.read_text()), signal.SIGCONT)
 
 
-def test_a_command_knows_its_place(run):
+def test_a_command_gets_its_place(run):
     variables = (
         "$MASTER_ADDR $MASTER_PORT $RANK $WORLD_SIZE $LOCAL_RANK $ADDRESS $ADDRESSES $ITERATIONS $GLOO_SOCKET_IFNAME"
     )

@@ -17,10 +17,10 @@ recording = load("profiler_trace")
 
 
 class Profiler:
-    """Stops within its last step, as PyTorch's does, and notes that in `told`."""
+    """Stops within its last step, as PyTorch's does, and notes that in `calls`."""
 
-    def __init__(self, told):
-        self.told = told
+    def __init__(self, calls):
+        self.calls = calls
 
     def __enter__(self):
         return self
@@ -29,15 +29,15 @@ class Profiler:
         return None
 
     def step(self):
-        self.told.append("step")
+        self.calls.append("step")
 
     def export_chrome_trace(self, path):
-        self.told.append("export")
+        self.calls.append("export")
         Path(path).write_text("{}", encoding="utf-8")
 
 
 @pytest.fixture
-def told(monkeypatch):
+def calls(monkeypatch):
     found = []
     profiler = SimpleNamespace(schedule=lambda **_: None, profile=lambda **_: Profiler(found))
     kineto = SimpleNamespace(kineto_available=lambda: True)
@@ -45,21 +45,21 @@ def told(monkeypatch):
     return found
 
 
-def test_a_worker_announces_its_record_before_the_profiler_exports(told):
+def test_a_worker_announces_its_record_before_the_profiler_exports(calls):
     records = []
 
     def say(event, **fields):
-        told.append(event)
+        calls.append(event)
         records.extend(fields.values())
 
     with recording.recorded("kineto", 3, say) as ended:
         for _ in range(3):
             ended()
-    assert told == ["step", "step", "recording", "step", "export", "record"]
+    assert calls == ["step", "step", "recording", "step", "export", "record"]
     assert gzip.decompress(base64.b64decode(records[-1])) == b"{}"
 
 
-def test_a_worker_that_does_not_record_says_nothing(told):
-    with recording.recorded(None, 3, told.append) as ended:
+def test_a_worker_that_does_not_record_says_nothing(calls):
+    with recording.recorded(None, 3, calls.append) as ended:
         ended()
-    assert told == []
+    assert calls == []

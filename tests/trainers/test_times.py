@@ -45,50 +45,52 @@ class Event:
 
 @given(lasting_ms=st.lists(st.tuples(st.floats(0.1, 500), st.floats(0.1, 500)), min_size=1, max_size=200))
 def test_gpu_steps_are_reported_in_order_without_waiting_for_them(lasting_ms):
-    queue, told, ends_ms = Queue(), [], []
+    queue, reported, ends_ms = Queue(), [], []
     clock = times.DeviceClock(queue.event)
-    begin_ns = clock.tell_ns(clock.mark())
-    steps = times.Steps(clock, lambda ready_ns, end_ns, number: told.append((number, ready_ns, end_ns)))
+    begin_ns = clock.host_ns(clock.mark())
+    steps = times.Steps(clock, lambda ready_ns, end_ns, number: reported.append((number, ready_ns, end_ns)))
     for number, (computing_ms, sending_ms) in enumerate(lasting_ms):
         queue.ends_ms += computing_ms
         ready = clock.mark()
         queue.ends_ms += sending_ms
         steps.ended(ready, clock.mark(), number=number)
         ends_ms.append(queue.ends_ms)
-    assert told == []
+    assert reported == []
     assert queue.waits == 1
     queue.at_ms = queue.ends_ms / 2
     steps.poll()
-    assert [number for number, *_ in told] == [number for number, end_ms in enumerate(ends_ms) if end_ms <= queue.at_ms]
+    assert [number for number, *_ in reported] == [
+        number for number, end_ms in enumerate(ends_ms) if end_ms <= queue.at_ms
+    ]
     steps.finish()
-    assert [number for number, *_ in told] == list(range(len(lasting_ms)))
-    found_ms = [(at_ns - begin_ns) / 1e6 for _, ready_ns, end_ns in told for at_ns in (ready_ns, end_ns)]
+    assert [number for number, *_ in reported] == list(range(len(lasting_ms)))
+    found_ms = [(at_ns - begin_ns) / 1e6 for _, ready_ns, end_ns in reported for at_ns in (ready_ns, end_ns)]
     assert found_ms == pytest.approx(list(np.cumsum(np.ravel(lasting_ms))), abs=1e-4 * len(lasting_ms))
 
 
-def test_far_marks_are_told_from_near_ones():
-    """A distance of an hour is a 32-bit float of 0.25 ms; what is told is better."""
-    queue, told = Queue(), []
+def test_far_marks_are_distinguished_from_near_ones():
+    """A distance of an hour is a 32-bit float of 0.25 ms; what is reported is better."""
+    queue, reported = Queue(), []
     clock = times.DeviceClock(queue.event)
-    steps = times.Steps(clock, lambda _ready_ns, end_ns: told.append(end_ns))
+    steps = times.Steps(clock, lambda _ready_ns, end_ns: reported.append(end_ns))
     for _ in range(36_000):
         queue.ends_ms += 100.03
         queue.at_ms = queue.ends_ms
         mark = clock.mark()
         steps.ended(mark, mark)
-    assert (told[-1] - told[-2]) / 1e6 == pytest.approx(100.03, abs=1e-4)
+    assert (reported[-1] - reported[-2]) / 1e6 == pytest.approx(100.03, abs=1e-4)
 
 
-def test_on_a_cpu_the_same_steps_are_told_at_once():
-    clock, told = times.HostClock(), []
-    steps = times.Steps(clock, lambda ready_ns, end_ns, **fields: told.append((ready_ns, end_ns, fields)))
+def test_on_a_cpu_the_same_steps_are_reported_at_once():
+    clock, reported = times.HostClock(), []
+    steps = times.Steps(clock, lambda ready_ns, end_ns, **fields: reported.append((ready_ns, end_ns, fields)))
     before_ns = time.monotonic_ns()
     ready, end = clock.mark(), clock.mark()
     steps.ended(ready, end, number=0)
-    assert told == [(ready, end, {"number": 0})]
+    assert reported == [(ready, end, {"number": 0})]
     assert before_ns <= ready <= end <= time.monotonic_ns()
     steps.finish()
-    assert len(told) == 1
+    assert len(reported) == 1
 
 
 def test_only_the_first_communication_is_held():
@@ -111,4 +113,4 @@ def test_paced_computing_starts_after_the_gpus_previous_iteration():
     pace.begin(time.monotonic_ns(), after=(sent := clock.mark()))
     pace.hold(None)
     assert queue.at_ms >= 30, "computing was counted while the GPU was still sending"
-    assert time.monotonic_ns() >= clock.tell_ns(sent) + 20_000_000
+    assert time.monotonic_ns() >= clock.host_ns(sent) + 20_000_000

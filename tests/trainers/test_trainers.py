@@ -42,7 +42,7 @@ def described(transfers: list[list[int]], workers: int = 2) -> dict[str, Any]:
     return {"name": "j1", "seed": 1, "iterations": 1, "departs_ms": None, "workers": every, "phases": phases}
 
 
-def asked_to(script: str, *words: str) -> subprocess.Popen[Any]:
+def start_agent(script: str, *words: str) -> subprocess.Popen[Any]:
     """Python at work, whose input stays open."""
     call, pipe = [sys.executable, "-c", script, *words], subprocess.PIPE
     return subprocess.Popen(call, stdin=pipe, stdout=pipe, text=True)
@@ -132,7 +132,7 @@ sys.modules["torch"] = None
 runpy.run_path({str(PROGRAM)!r}, run_name="__main__")"""
     task = Task(described([[0, 1, 9], [1, 0, 9]]), 0, PurePosixPath("/"))
     arguments = Trainer(name="ddp").argv(task)[len(LAUNCHED) + 2 :]
-    with asked_to(run, *arguments) as process:
+    with start_agent(run, *arguments) as process:
         event = json.loads(process.stdout.readline())
         assert (process.wait(timeout=60), event["event"]) == (1, "error")
     assert event["message"].startswith(f"{sys.executable} cannot train so (")
@@ -156,14 +156,14 @@ def test_the_command_line_under_torchrun():
     assert argv[: len(LAUNCHED) + 10] == (*LAUNCHED, *run, *meeting, "/opt/roundabout/bin/ddp.py", "--rank")
 
 
-def test_through_slurm_a_worker_is_told_what_it_is_told_directly():
+def test_through_slurm_a_worker_gets_what_it_gets_directly():
     task = Task(described([[0, 1, 9], [1, 0, 9]]), 1, PurePosixPath("/opt/roundabout"))
     through = Trainer(name="ddp", launch="slurm")
     assert through.argv(task) == Trainer(name="ddp").argv(task)
     assert [each.scheduled for each in (through, Trainer(name="ddp"), DEFAULT)] == [True, False, False]
 
 
-def test_hosts_of_workers_through_slurm_are_asked_for_it(tmp_path):
+def test_hosts_of_workers_through_slurm_are_checked_for_it(tmp_path):
     experiment = {
         "schema": 1,
         "name": "scheduled",
@@ -210,7 +210,7 @@ sys.path.insert(0, {str(FOLDER)!r})
 import training
 print(training.read_lines().get(), end="", flush=True)
 time.sleep(600)"""
-    with asked_to(script) as process:
+    with start_agent(script) as process:
         process.stdin.write("first\n")
         process.stdin.flush()
         assert process.stdout.readline() == "first\n"
@@ -258,7 +258,7 @@ def test_a_missing_framework_is_named_before_any_trial(trainer, name, remedy, tm
     assert done.stderr.startswith(f"{sys.executable} has no {name}: {remedy}, or name an interpreter")
 
 
-def test_a_host_without_a_gpu_is_told_before_any_trial_over_nccl(tmp_path):
+def test_a_host_without_a_gpu_is_reported_before_any_trial_over_nccl(tmp_path):
     (tmp_path / "torch.py").write_text("class cuda:\n    is_available = staticmethod(lambda: False)")
     trainer = Trainer(name="ddp", python=sys.executable, backend="nccl")
     around = {**os.environ, "PYTHONPATH": str(tmp_path)}
@@ -266,7 +266,7 @@ def test_a_host_without_a_gpu_is_told_before_any_trial_over_nccl(tmp_path):
     assert (done.returncode, done.stderr) == (1, "found no GPU: say `backend: gloo`\n")
 
 
-def test_hosts_of_trainers_only_are_asked():
+def test_hosts_of_trainers_only_are_checked():
     assert load_experiment("ddp-lab").probes == {(f"s{number}", Trainer(name="ddp").probe) for number in range(4)}
     assert load_experiment("unfair-vgg19").probes == set()
 

@@ -37,7 +37,7 @@ class Worker:
     """
 
     def __init__(self, torch, requested):
-        self.torch, self.asked = torch, requested
+        self.torch, self.request = torch, requested
         self.job, self.rank, self.batch, self.shape = requested.job, requested.rank, requested.batch, requested.model
         self.count = len(self.job["workers"])
         self.backend = requested.backend or ("nccl" if torch.cuda.is_available() else "gloo")
@@ -134,7 +134,7 @@ def train(worker, training, flows, start_ns, ended):
     said = {"ns": start_ns + round(worker.job["begins_ms"] * 1e6), "bytes": flows.bytes()}
     late_ns = training_times.sleep_until(said["ns"])
 
-    def tell(ready_ns, end_ns, number, loss, late_ns):
+    def report(ready_ns, end_ns, number, loss, late_ns):
         sent, received = flows.bytes()
         say(
             "iteration",
@@ -149,7 +149,7 @@ def train(worker, training, flows, start_ns, ended):
         )
         said.update(ns=end_ns, bytes=(sent, received))
 
-    steps = training_times.Steps(worker.clock, tell)
+    steps = training_times.Steps(worker.clock, report)
     pace.begin(said["ns"])
     for number in range(worker.job["iterations"]):
         loss = training.step()

@@ -13,10 +13,10 @@ SIOCGIFADDR = 0x8915
 
 def interface(address):
     """Return the name of the interface with an IPv4 address. Raises ValueError if there is none."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as socket_:
         for _, name in socket.if_nameindex():
             try:
-                found = fcntl.ioctl(asking, SIOCGIFADDR, struct.pack("256s", name.encode()))
+                found = fcntl.ioctl(socket_, SIOCGIFADDR, struct.pack("256s", name.encode()))
             except OSError:
                 continue  # has none
             if socket.inet_ntoa(found[20:24]) == address:

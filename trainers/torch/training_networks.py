@@ -88,14 +88,14 @@ class Attention(nn.Module):
 
     def __init__(self, hidden, heads, causal, tensors):
         super().__init__()
-        self.asked, self.given = Column(hidden, 3 * hidden, tensors), Row(hidden, hidden, tensors)
+        self.projection, self.given = Column(hidden, 3 * hidden, tensors), Row(hidden, hidden, tensors)
         self._heads, self._causal = heads // tensors.count, causal
 
     def forward(self, tokens):
         """Return the attention's output for (batch, tokens, hidden), in the same shape."""
         batch, count, _ = tokens.shape
         shape = batch, count, self._heads, -1
-        query, key, value = (each.reshape(shape).transpose(1, 2) for each in self.asked(tokens).chunk(3, -1))
+        query, key, value = (each.reshape(shape).transpose(1, 2) for each in self.projection(tokens).chunk(3, -1))
         scores = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
         if self._causal:
             later = torch.ones(count, count, dtype=torch.bool, device=tokens.device).triu(1)

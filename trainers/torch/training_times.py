@@ -28,7 +28,7 @@ class HostClock:
     def wait(self, mark):
         """Wait until the mark's instant is known."""
 
-    def tell_ns(self, mark):
+    def host_ns(self, mark):
         """Return the host's clock at the mark."""
         return mark
 
@@ -63,20 +63,20 @@ class DeviceClock:
         """Wait until the GPU has reached the mark."""
         mark.synchronize()
 
-    def tell_ns(self, mark):
+    def host_ns(self, mark):
         """Return the host's clock when the GPU reached the mark."""
         return self._base_ns + round(self._base.elapsed_time(mark) * 1e6)
 
     def rebase(self, mark):
         """Measure later marks from this one."""
-        self._base_ns, self._base = self.tell_ns(mark), mark
+        self._base_ns, self._base = self.host_ns(mark), mark
 
 
 class Steps:
     """Iterations whose end is still queued; each is reported, in order, once its marks are passed."""
 
-    def __init__(self, clock, tell):
-        self._clock, self._tell, self._waiting = clock, tell, collections.deque()
+    def __init__(self, clock, report):
+        self._clock, self._report, self._waiting = clock, report, collections.deque()
 
     def ended(self, ready, end, **fields):
         """Add an iteration by the marks of its first communication's begin and of its last one's end."""
@@ -87,7 +87,7 @@ class Steps:
         """Report the iterations that have ended."""
         while self._waiting and self._clock.passed(self._waiting[0][1]):
             ready, end, fields = self._waiting.popleft()
-            self._tell(self._clock.tell_ns(ready), self._clock.tell_ns(end), **fields)
+            self._report(self._clock.host_ns(ready), self._clock.host_ns(end), **fields)
             self._clock.rebase(end)
 
     def finish(self):
@@ -123,4 +123,4 @@ class Pace:
         if self._after is None:
             return self._begin_ns
         self._clock.wait(self._after)
-        return max(self._begin_ns, self._clock.tell_ns(self._after))
+        return max(self._begin_ns, self._clock.host_ns(self._after))

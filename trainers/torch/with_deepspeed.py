@@ -18,7 +18,7 @@ class Division:
     """The division of the network; rank = (part x copies + copy) x tensors + tensor, DeepSpeed's own order."""
 
     def __init__(self, worker):
-        self.parts, self.tensors, self.copies = training_sizes.division(worker.asked.parallel, worker.count)
+        self.parts, self.tensors, self.copies = training_sizes.division(worker.request.parallel, worker.count)
         self.copy = worker.rank // self.tensors % self.copies
 
     def group(self, worker):
@@ -37,7 +37,7 @@ def layers(worker, division):
     tensors = models.WHOLE
     if division.tensors > 1:
         tensors = training_tensors.Divided(division.group(worker), division.tensors, worker.pace.hold)
-    if worker.shape is None and worker.asked.parallel == "data":
+    if worker.shape is None and worker.request.parallel == "data":
         return [LayerSpec(*part) for part in models.perceptron(models.width(models.gradient_numbers(worker.job)))]
     if worker.shape is None:
         parts = models.divided(worker.job, worker.batch, division.parts, tensors, division.copies)
@@ -77,10 +77,10 @@ class DeepSpeed:
             network.register_forward_hook(lambda *_: worker.pace.hold(None))
         list(network.parameters())[-1].register_hook(worker.pace.hold)
         optimizer = training.optimizer(worker.torch, network, rate=training.rate_of(network))
-        micro = worker.batch // worker.asked.micro_batches
+        micro = worker.batch // worker.request.micro_batches
         config = {
             "train_micro_batch_size_per_gpu": micro,
-            "gradient_accumulation_steps": worker.asked.micro_batches,
+            "gradient_accumulation_steps": worker.request.micro_batches,
             "pipeline": {"pipe_partitioned": False, "grad_partitioned": False},
             "steps_per_print": sys.maxsize,
         }

@@ -15,21 +15,21 @@ measurement = load("measurement", COMPUTING)
 def test_a_batch_is_halved_until_it_fits(monkeypatch):
     tried = []
 
-    def measure(torch, case, batch, precision, asked):
+    def measure(torch, case, batch, precision, options):
         tried.append(batch)
         if batch > 3:
             raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")
         return {"batch": batch}
 
     monkeypatch.setattr(measurement, "measure", measure)
-    asked = SimpleNamespace(device="cpu")
-    assert measurement.measure_fitting(None, {"batch": 12}, "fp32", asked) == {"batch": 3}
+    options = SimpleNamespace(device="cpu")
+    assert measurement.measure_fitting(None, {"batch": 12}, "fp32", options) == {"batch": 3}
     assert tried == [12, 6, 3]
 
 
 @pytest.mark.parametrize(("batch", "message"), [(1, "CUDA out of memory"), (8, "an illegal memory access")])
 def test_another_failure_or_one_example_that_does_not_fit_is_raised(monkeypatch, batch, message):
-    def measure(torch, case, batch, precision, asked):
+    def measure(torch, case, batch, precision, options):
         raise RuntimeError(message)
 
     monkeypatch.setattr(measurement, "measure", measure)

@@ -87,13 +87,13 @@ def test_small_networks_are_measured_on_a_cpu_and_a_failure_is_a_line(tmp_path):
     command = [PYTHON, COMPUTING / "measurement.py", plan, *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    first, *told = map(json.loads, done.stdout.splitlines())
+    first, *reported = map(json.loads, done.stdout.splitlines())
     assert (first["model"], first["revision"]) == ("broken", "r1")
     assert "ValueError: found the share {'tensors': 3}" in first["error"]
-    assert {each["model"]: each.get("error") or each["parameters"] for each in told} == {
+    assert {each["model"]: each.get("error") or each["parameters"] for each in reported} == {
         name: parameters for name, (*_, parameters) in SHAPES.items()
     }
-    for each in told:
+    for each in reported:
         in_buckets = each["parameters"] - (160 if each["model"] == "dlrm" else 0)
         assert sum(bucket["bytes"] for bucket in each["buckets"]) == each["gradient_bytes"] == 4 * in_buckets
         assert 0 < each["buckets"][-1]["ready_ms"]["min"] <= each["backward_ms"]["max"]

@@ -60,14 +60,14 @@ class GroupedAttention(nn.Module):
         super().__init__()
         self._widths = [heads * head, kv_heads * head, kv_heads * head]
         self._head, self._repeats = head, heads // kv_heads
-        self.asked = nn.Linear(hidden, sum(self._widths), bias=False)
+        self.projection = nn.Linear(hidden, sum(self._widths), bias=False)
         self.given = nn.Linear(heads * head, hidden, bias=False)
         self.rotary = Rotary(tokens, head)
 
     def forward(self, tokens):
         """Return the attention's output for (batch, tokens, hidden), in the same shape."""
         batch, count, _ = tokens.shape
-        parts = self.asked(tokens).split(self._widths, -1)
+        parts = self.projection(tokens).split(self._widths, -1)
         query, key, value = (each.reshape(batch, count, -1, self._head).transpose(1, 2) for each in parts)
         key, value = (each.repeat_interleave(self._repeats, 1) for each in (self.rotary(key), value))
         found = attend(self.rotary(query), key, value)

@@ -217,9 +217,9 @@ class Passes:
         drain_ms = (time.monotonic() - queued_s) * 1e3
         parts, ready = [], []
         for marks, bucket_marks in queued:
-            begin, forward, backward, step = map(self._clock.tell_ns, marks)
+            begin, forward, backward, step = map(self._clock.host_ns, marks)
             parts.append(((forward - begin) / 1e6, (backward - forward) / 1e6, (step - backward) / 1e6))
-            ready.append([(self._clock.tell_ns(mark) - forward) / 1e6 for mark in bucket_marks])
+            ready.append([(self._clock.host_ns(mark) - forward) / 1e6 for mark in bucket_marks])
             self._clock.rebase(marks[-1])
         forward, backward, step = zip(*parts)
         return {
