@@ -92,12 +92,12 @@ def descendants() -> list[int]:
     return list(found)
 
 
-def cost(seconds: float, ask: Callable[[], int] | None) -> float:
-    """Return the CPU seconds per second while idle, or while `ask` is called once every EVERY_S."""
+def cost(seconds: float, scrape: Callable[[], int] | None) -> float:
+    """Return the CPU seconds per second while idle, or while `scrape` is called once every EVERY_S."""
     before, begin = cpu_s(descendants()), time.monotonic()
     while (left_s := begin + seconds - time.monotonic()) > 0:
-        if ask:
-            ask()
+        if scrape:
+            scrape()
         time.sleep(min(SCRAPE_INTERVAL_S, left_s))
     spent_s = sum(after_s - before[pid] for pid, after_s in cpu_s(list(before)).items())
     return spent_s / (time.monotonic() - begin)

@@ -145,7 +145,7 @@ def _oversized_jobs(jobs: Sequence[ObservedJob], capacity_gbps: float) -> Iterat
     for job in jobs:
         most = max(arc.gbps for arc in job.circle.arcs)
         if most > capacity_gbps * (1 + SAME_RATE):
-            yield f"{job.job} asks for {most:.1f} Gbit/s, more than the link has"
+            yield f"{job.job} requires {most:.1f} Gbit/s, more than the link has"
 
 
 def _rank_candidates(

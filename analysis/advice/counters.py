@@ -134,7 +134,7 @@ def check_counters(hosts: Mapping[str, HostCounter], named: Collection[str], sou
     for host in sorted(named):
         fell, changed = hosts[host].count_falls if host in hosts else (0, 0)
         if fell > max(MAX_RESETS, FALLS * changed):
-            hint = "ask for the counter itself, without rate() or increase(); one of 32 bits must be read more often"
+            hint = "query the counter itself, without rate() or increase(); one of 32 bits must be read more often"
             found = f"values that fell {fell} times in {changed} changes"
             raise AdviceError(f"{source}: host {host}: found {found}, expected a counter, which rises", hint)
 

@@ -153,7 +153,7 @@ def _series(content: Content) -> list[dict[str, Any]]:
     if not isinstance(data, dict):
         raise content.error(("data",), quote_value(data), "a mapping with resultType and result")
     if data.get("resultType") != "matrix":
-        hint = "ask query_range, or query with a range: counter[5m]"
+        hint = "use query_range, or query with a range: counter[5m]"
         raise content.error(
             ("data", "resultType"), quote_value(data.get("resultType")), "'matrix', samples over time", hint=hint
         )

@@ -132,12 +132,12 @@ def observe_all(
     """
     trials, fitting = trials_of(document), 0
 
-    def tell(ended: list[Observation], left: int) -> None:
+    def show_count(ended: list[Observation], left: int) -> None:
         nonlocal fitting
         fitting += sum(each.fits for each in ended)
         progress(len(candidates) - left, fitting)
 
-    return play_all([partial(observe, each, trials) for each in candidates], processors, tell)
+    return play_all([partial(observe, each, trials) for each in candidates], processors, show_count)
 
 
 def identify(document: Identification, observations: Sequence[Observation], seed: int) -> dict[str, Any]:

@@ -54,9 +54,9 @@ def timer_warnings(values: Sequence[AppliedParameter]) -> list[str]:
 
 def _of_trial(record: dict[str, Any]) -> Iterator[AppliedParameter]:
     jobs = record["spec"]["jobs"].values()
-    asking = [Transport.model_validate(job["transport"]) for job in jobs]
+    transports = [Transport.model_validate(job["transport"]) for job in jobs]
     hosts = [job["workers"] for job in jobs]
-    for transport, workers in zip(asking, hosts, strict=True):
+    for transport, workers in zip(transports, hosts, strict=True):
         reported = record.get("settings", {}).get(workers[0], {}).get("applied", {}).get("transport", {})
         for parameter, value in reported.get(transport.name, {}).items():
             yield AppliedParameter(transport.name, parameter, transport.requested.get(parameter), value)

@@ -32,13 +32,13 @@ Milliseconds = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=10**15)]
 
 
-class _Told(BaseModel):
+class _RecordPart(BaseModel):
     """A part of a record. Its further fields are for people."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
 
-class Spread(_Told):
+class Spread(_RecordPart):
     """Median, least and most of a time over iterations, ms."""
 
     median: Milliseconds
@@ -46,14 +46,14 @@ class Spread(_Told):
     max: Milliseconds
 
 
-class Bucket(_Told):
+class Bucket(_RecordPart):
     """A bucket of gradients: its bytes, and when it is ready after the backward pass began, ms."""
 
     bytes: Count
     ready_ms: Spread
 
 
-class GpuMeasurement(_Told):
+class GpuMeasurement(_RecordPart):
     """One line of a record: a model's computing with one batch, input and precision on one GPU."""
 
     model: Text

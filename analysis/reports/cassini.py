@@ -59,7 +59,7 @@ def verdict(found: Rotations, given_ms: Sequence[float] | None = None) -> str:
     if given_ms:
         lines.append(f"shifted by {', '.join(f'{ms:g}' for ms in given_ms)} ms: score {found.score_at(given_ms):.4f}")
     lines += [
-        f"{circle.job} asks for {most:.1f} Gbit/s, more than the link has: it lowers the score on its own"
+        f"{circle.job} requires {most:.1f} Gbit/s, more than the link has: it lowers the score on its own"
         for circle, most in zip(found.unified.circles, found.demands_gbps.max(axis=1), strict=True)
         if most > found.capacity_gbps
     ]

@@ -88,8 +88,8 @@ def _add(run, cell, repetition, jobs, iterations, *, marks):
 
 
 def _request(number, iterations):
-    told = {"name": f"j{number:02d}", "model": MODELS[number % len(MODELS)], "batch": 8, "workers": 2}
-    return {**told, "iterations": iterations, "arrives_s": APART_S * number}
+    job = {"name": f"j{number:02d}", "model": MODELS[number % len(MODELS)], "batch": 8, "workers": 2}
+    return {**job, "iterations": iterations, "arrives_s": APART_S * number}
 
 
 def _play(number, cell, iterations, generator):

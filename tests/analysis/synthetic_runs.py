@@ -51,9 +51,9 @@ def record(identity, spec, start_ns, *, reason="", job=None, minute=0):
 
 
 def as_older(run):
-    """Make it a run of a revision whose records told nothing of files, or of themselves: all can be changed."""
+    """Make it a run of a revision whose records had nothing of files, or of themselves: all can be changed."""
     for path in run.path.glob("*/*/trial.json"):
-        told = json.loads(path.read_text())
-        del told["files"], told["sha256"]
-        path.write_text(json.dumps(told))
+        content = json.loads(path.read_text())
+        del content["files"], content["sha256"]
+        path.write_text(json.dumps(content))
     return run

@@ -47,8 +47,8 @@ def reading(run):
     return CachedReading(CachedRun(run))
 
 
-def measured(reading, what, **asked):
-    return {case.name: case for case in find_quantity(what).measure(QuantityRequest(reading, **asked))}
+def measured(reading, what, **options):
+    return {case.name: case for case in find_quantity(what).measure(QuantityRequest(reading, **options))}
 
 
 def by_name(rows):
@@ -155,7 +155,7 @@ def test_jobs_that_wait_are_counted_and_in_no_mean(results):
     assert by_name(results.lives)["th-cassini"].score.value == pytest.approx(0.9)
 
 
-def test_marks_are_told_by_model(reading, results):
+def test_marks_are_reported_by_model(reading, results):
     of = {(each.name, each.model): each.marks.value for each in results.models}
     assert of.keys() == {(name, model) for name in SLOWED for model in MODELS}
     for model in MODELS:

@@ -38,7 +38,7 @@ def test_no_two_entries_share_a_name():
     assert len(papers.printed_entries()) == count
 
 
-def test_claims_show_rows_that_there_are_and_ask_for_known_quantities():
+def test_claims_show_rows_that_there_are_and_name_known_quantities():
     ids = {row.id for _, row in papers.rows()}
     for claim in papers.claims("load-sweep"):
         assert claim.rows.keys() <= ids
@@ -55,7 +55,7 @@ def test_the_tables_are_what_their_rows_say():
     assert curve(0.0) == pytest.approx(0.618 * math.exp(9.95 / 25))
 
 
-def test_a_misspelt_name_is_told_what_was_meant():
+def test_a_misspelt_name_gets_a_suggestion():
     with pytest.raises(UsageError, match="found nothing printed as 'hotnets/fig-1e'") as caught:
         papers.find_printed("hotnets/fig-1e")
     assert "hotnets/fig-1d" in caught.value.hint

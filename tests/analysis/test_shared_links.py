@@ -132,12 +132,12 @@ def test_the_lowest_panel_of_each_column_has_the_labels_of_its_axis(run):
     assert labeled == [False, True, True, True]
 
 
-@pytest.mark.parametrize(("offset", "told"), [("", True), (", start_offset_ms: 3", False)])
-def test_a_symmetric_start_explains_a_speed_up_of_1_in_the_fluid_model(tmp_path, offset, told):
+@pytest.mark.parametrize(("offset", "noted"), [("", True), (", start_offset_ms: 3", False)])
+def test_a_symmetric_start_explains_a_speed_up_of_1_in_the_fluid_model(tmp_path, offset, noted):
     mltcp = "factors: {{variant: {{fair: {{}}, mltcp: {{transport: {{name: mltcp_dcqcn}}}}}}}}\nrepetitions"
     text = experiment(tmp_path, j2=offset, repetitions=mltcp.replace("{{", "{").replace("}}", "}"))
     caption = tables.time_table(summarize_run(compute_run(text))).caption
-    assert ("alike jobs of mltcp · L1, mltcp · L2 that begin together stay together" in caption) is told
+    assert ("alike jobs of mltcp · L1, mltcp · L2 that begin together stay together" in caption) is noted
     assert "fair" not in caption
 
 

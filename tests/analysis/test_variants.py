@@ -118,8 +118,10 @@ def results(run):
     return summarize_run(run)
 
 
-def values(run, what, **asked):
-    return {case.name: case.value for case in find_quantity(what).measure(QuantityRequest(CachedReading(run), **asked))}
+def values(run, what, **options):
+    return {
+        case.name: case.value for case in find_quantity(what).measure(QuantityRequest(CachedReading(run), **options))
+    }
 
 
 def test_mltcp_comes_apart_as_the_theory_says_and_fair_shares_never(run):

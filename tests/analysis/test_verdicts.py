@@ -64,7 +64,7 @@ def toy(monkeypatch):
     def judged(expectation, answer, is_exact=False, **about):
         facts = {"unit": "ms", "digits": 1, "by": "job", "curve": isinstance(expectation, ExpectedCurve)} | about
         own = Quantity(
-            "toy", "a toy", measure=lambda _asked: answer, needs=(), signed=False, jobs=(), note=None, **facts
+            "toy", "a toy", measure=lambda _request: answer, needs=(), signed=False, jobs=(), note=None, **facts
         )
         monkeypatch.setitem(all_quantities(), "toy", own)
         return judge_expectation(made_up_reading(is_exact=is_exact), Claim(expectation))
@@ -337,12 +337,12 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("written", "field", "found", "wanted", "hint"), WRONG)
-def test_a_wrong_expectation_is_told_where_it_is(  # noqa: PLR0917
+def test_a_wrong_expectation_is_refused_with_its_place(  # noqa: PLR0917
     tmp_path, written, field, found, wanted, hint
 ):
     path = tmp_path / "plain.yaml"
     path.write_text(PLAIN % f"{written}, basis: predicted")
-    load_experiment(path)  # a specification alone knows neither quantities nor papers
+    load_experiment(path)  # a specification alone has neither quantities nor papers
     with pytest.raises(SpecError) as caught:
         load_experiment(path, complain=complain)
     error = caught.value
@@ -354,7 +354,7 @@ def test_a_wrong_expectation_is_told_where_it_is(  # noqa: PLR0917
     assert (hint or "") in (error.hint or "")
 
 
-def test_a_misspelt_quantity_is_told_what_was_meant():
+def test_a_misspelt_quantity_gets_a_suggestion():
     with pytest.raises(UsageError, match="found no quantity 'mean iteration tim'") as caught:
         find_quantity("mean iteration tim")
     assert "mean iteration time" in caught.value.hint

@@ -49,7 +49,7 @@ TREE = re.compile(r"AllReduce(?!\w*NVLS)\w*_TREE_")
 """Names of kernels that all-reduce along trees. Kernels of other algorithms may have the name of a ring's."""
 GLOO, STEP = "gloo:", "ProfilerStep#"
 NUMBER = re.compile(r"\d{1,18}", re.ASCII)
-ASKED, ON_GPU = "record_param_comms", "gpu_user_annotation"
+REQUEST, ON_GPU = "record_param_comms", "gpu_user_annotation"
 COLLECTIVE, RANKS, SPLIT = "Collective name", "Process Group Ranks", "In split size"
 NUMBER_TEXT = re.compile(r"['\"]?(\d{1,16})['\"]?", re.ASCII)
 BRACKETS = ("[]", "()", "{}")
@@ -223,10 +223,10 @@ class _TraceReader:
         self._rank, self._world = rank, world
         self._configured = _listed_group_members(trace["distributedInfo"], world)
         self.members: dict[str, tuple[int, ...]] = {}
-        self._members_told: dict[tuple[str, str, int], tuple[int, ...]] = {}
+        self._members_by_report: dict[tuple[str, str, int], tuple[int, ...]] = {}
         self._kernels: list[Event] = []
         self._gloos: list[Event] = []
-        self._asked: Counter[Kind] = Counter()
+        self._requested: Counter[Kind] = Counter()
         self._seen: set[Kind | None] = set()
         self._steps: dict[bool, dict[int, tuple[int, int]]] = {True: {}, False: {}}
         self._lost, self._lost_steps = LossCounter(), LossCounter()
@@ -268,7 +268,7 @@ class _TraceReader:
             return self._gloos.append
         if name.startswith(STEP):
             return self._take_step
-        return self._take_request if name == ASKED else None
+        return self._take_request if name == REQUEST else None
 
     def _take_step(self, event: Event) -> None:
         """Take a step by its number: it is on the CPU and, a little later, on the GPU."""
@@ -286,7 +286,7 @@ class _TraceReader:
         if isinstance(args, dict) and args.get("Group size") != 1:
             kind = KINDS.get(_normalize_name(str(args.get(COLLECTIVE))))
             if kind:
-                self._asked[kind] += 1
+                self._requested[kind] += 1
 
     def calls(self) -> Iterator[Call]:
         """Read the calls: kernels, or gloo's events if there are none. Raises FieldError."""
@@ -296,9 +296,9 @@ class _TraceReader:
         for event in self._kernels:
             yield from self._call(event, _kernel_kind, self._kernel_call)
         if None not in self._seen:  # a kernel that does not say its kind may be of any
-            for kind in sorted(self._asked.keys() - self._seen):
+            for kind in sorted(self._requested.keys() - self._seen):
                 error = FieldError("found no kernel that ran it, expected one each")
-                self._lost.add(f"{kind} of {ASKED}", error, self._asked[kind])
+                self._lost.add(f"{kind} of {REQUEST}", error, self._requested[kind])
 
     def _gloo_calls(self) -> Iterator[Call]:
         if self._gloos and len(self._configured) > 1:
@@ -402,15 +402,15 @@ class _TraceReader:
     def _members_of(self, group: str, reported: Any, ranks: int) -> tuple[int, ...]:
         """Return the global ranks of a group. Raises FieldError if they are missing, or recorded in two ways."""
         key = group, str(reported), ranks
-        if key not in self._members_told:
+        if key not in self._members_by_report:
             known = self._configured.get(group) or self.members.get(group)
             members = _members(reported, known, ranks, self._world)
             if self._rank not in members:
                 raise FieldError(
                     f"field {RANKS}: found no rank {self._rank} in group {quote_value(group)}, expected it"
                 )
-            self._members_told[key] = self.members[group] = members
-        return self._members_told[key]
+            self._members_by_report[key] = self.members[group] = members
+        return self._members_by_report[key]
 
     def steps(self) -> list[tuple[int, int]]:
         """Return the iterations that the profiler names, by their numbers: the CPU's, or else the GPU's."""

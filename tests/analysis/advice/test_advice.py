@@ -121,7 +121,7 @@ def test_which_hosts_send_is_read_from_yaml_and_from_slurm(tmp_path):
 # Counters as they are
 
 
-def told(found, sending=None):
+def advised(found, sending=None):
     """The jobs by name."""
     return {each.job: each for each in observe_counters(found, sending or random_jobs.senders(TWINS), GBPS)}
 
@@ -140,7 +140,7 @@ def test_wraps_resets_and_gaps_change_nothing_much(twins, spoil):
         sent[middle : middle + 30] = np.nan
     else:
         at_ns, sent = (np.delete(each, slice(middle, middle + 100)) for each in (at_ns, sent))
-    found = told({**twins, "j1a": HostCounter(at_ns, sent)})["j1"]
+    found = advised({**twins, "j1a": HostCounter(at_ns, sent)})["j1"]
     assert found.found is not None, found.reason
     assert found.found.period_ms.value == pytest.approx(VGG.alone_ms, rel=0.01)
     assert [phase.sends for phase in found.found.phases] == [False, True]
@@ -150,7 +150,7 @@ def test_wraps_resets_and_gaps_change_nothing_much(twins, spoil):
 def test_counters_that_are_mostly_gaps_are_no_ground_for_advice(twins):
     counter = twins["j1a"]
     kept = np.flatnonzero(np.arange(len(counter.at_ns)) % 300 < 150)
-    found = told({**twins, "j1a": HostCounter(counter.at_ns[kept], counter.bytes[kept])})["j1"]
+    found = advised({**twins, "j1a": HostCounter(counter.at_ns[kept], counter.bytes[kept])})["j1"]
     assert (
         found.reason.startswith("host j1a: found ")
         and "gaps, resets and rises above 200 Gbit/s, expected 25 %" in found.reason
@@ -166,19 +166,19 @@ def test_packets_headers_are_no_payload(twins):
 
 
 def test_a_host_without_a_counter_is_named(twins):
-    found = told(twins, {"j1": ("j1a", "s9"), "j2": ("j2a", "j2b")})
+    found = advised(twins, {"j1": ("j1a", "s9"), "j2": ("j2a", "j2b")})
     assert found["j1"].reason == "found no counter of host s9, expected one of j1a, j1b, j2a, j2b"
     assert found["j2"].found
 
 
-def test_jobs_of_one_host_cannot_be_told_apart(twins):
-    found = told(twins, {"j1": ("j1a", "j1b"), "j2": ("j1b", "j2b")})
+def test_jobs_of_one_host_cannot_be_distinguished(twins):
+    found = advised(twins, {"j1": ("j1a", "j1b"), "j2": ("j1b", "j2b")})
     assert found["j1"].reason == "cannot be separated from j2: host j1b sends for both"
     assert found["j2"].reason == "cannot be separated from j1: host j1b sends for both"
 
 
-def test_jobs_that_fill_a_link_together_cannot_be_told_apart():
-    """Both ask for 45 of 50 Gbit/s, at the same time, on one link."""
+def test_jobs_that_fill_a_link_together_cannot_be_distinguished():
+    """Both require 45 of 50 Gbit/s, at the same time, on one link."""
     generator = np.random.default_rng(0)
     playing = [VGG.job([("link", "")], generator) for _ in range(2)]
     course = Simulation(
@@ -197,7 +197,7 @@ def test_jobs_that_fill_a_link_together_cannot_be_told_apart():
         f"j{place + 1}a": HostCounter((when * 1e6).astype(np.int64), np.interp(when, at_ms, sent[:, place]))
         for place in (0, 1)
     }
-    found = told(hosts, {"j1": ("j1a",), "j2": ("j2a",)})
+    found = advised(hosts, {"j1": ("j1a",), "j2": ("j2a",)})
     assert found["j1"].reason == "cannot be separated from j2: they fill a link together"
     assert found["j2"].reason == "cannot be separated from j1: they fill a link together"
 
@@ -207,7 +207,7 @@ def test_a_job_that_ended_is_named(twins):
     for host in ("j2a", "j2b"):
         stop = len(twins[host].bytes) // 2
         ended[host] = HostCounter(twins[host].at_ns, np.minimum(twins[host].bytes, twins[host].bytes[stop]))
-    found = told({**twins, **ended})
+    found = advised({**twins, **ended})
     assert found["j1"].found
     assert found["j2"].reason.startswith("it has ended: nothing was sent in the last 6")
 
@@ -221,14 +221,14 @@ def test_an_unstable_period_is_named(twins):
         slower[host] = HostCounter(
             np.where(at_ns > middle, middle + (at_ns - middle) * 105 // 100, at_ns), twins[host].bytes
         )
-    reason = told({**twins, **slower})["j1"].reason
+    reason = advised({**twins, **slower})["j1"].reason
     assert reason.startswith("its period is unstable: 200.") and reason.endswith(" ms")
 
 
 def test_a_job_without_a_period_is_named(twins):
     counter = twins["j1a"]
     even = HostCounter(counter.at_ns, np.floor(counter.at_ns / 10))
-    assert "bytes were sent evenly" in told({**twins, "j1a": even, "j1b": even})["j1"].reason
+    assert "bytes were sent evenly" in advised({**twins, "j1a": even, "j1b": even})["j1"].reason
 
 
 # What is advised
@@ -260,7 +260,7 @@ def test_jobs_with_spare_room_may_share_unshifted():
 def test_a_demand_above_the_links_capacity_lowers_the_score():
     met = together(exactly((110, 0), (90, 60)), exactly((170, 0), (30, 10)))
     assert met.score < 1
-    assert "j1 asks for 60.0 Gbit/s, more than the link has" in met.why
+    assert "j1 requires 60.0 Gbit/s, more than the link has" in met.why
     assert met.outlook.cost["j1"].value < 1.1
 
 

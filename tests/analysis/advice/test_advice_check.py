@@ -129,6 +129,6 @@ def test_advice_that_cannot_be_checked_is_refused(observed, options, complaint, 
     assert complaint in capsys.readouterr().err
 
 
-def test_counters_know_no_transport(tmp_path, capsys):
+def test_counters_have_no_transport(tmp_path, capsys):
     assert main(["advise", str(tmp_path / "bytes.csv"), "--check", str(tmp_path / "pairs.yaml")]) == 2
-    assert "found counters, which tell neither topology nor transport" in capsys.readouterr().err
+    assert "found counters, which have neither topology nor transport" in capsys.readouterr().err

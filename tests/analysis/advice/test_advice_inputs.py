@@ -147,7 +147,7 @@ def counter(*values, step_s=15):
 
 @pytest.mark.parametrize("before_gb", [1, 2, 3, 3.9, 4.2])
 def test_a_host_that_rebooted_early_sent_nothing_meanwhile(before_gb):
-    """Tell a counter of 64 bits that was reset below 2^32 from one of 32 bits that wrapped."""
+    """Distinguish a counter of 64 bits that was reset below 2^32 from one of 32 bits that wrapped."""
     before = np.arange(before_gb * 1e9 - 10 * 2e7, before_gb * 1e9, 2e7)
     sent = counter(*before, 1e8, 1.2e8, 1.4e8, 1.6e8).to_sent_bytes(GBPS).payload_bytes
     assert sent[-1] == before[-1] - before[0] + 6e7

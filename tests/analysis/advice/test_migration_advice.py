@@ -32,7 +32,7 @@ def advice_for(placements, move_s=MOVE_S, **known):
     return advise_migration(jobs, {job: tuple(hosts.split()) for job, hosts in placements.items()}, TREE, move_s)
 
 
-def test_two_jobs_that_cross_are_advised_to_swap_and_the_time_until_it_pays_is_told():
+def test_two_jobs_that_cross_are_advised_to_swap_and_the_time_until_it_pays_is_given():
     """Both send for half of their time: at random phases they take 1 + 0.5^2 of the time alone."""
     found = advice_for({"a": "s0 s3", "b": "s1 s4"})
     (step,) = found.steps

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run with time stretched asks of a calibration, and how well another run meets it."""
+"""What a run with time stretched requires of a calibration, and how well another run meets it."""
 
 import shutil
 

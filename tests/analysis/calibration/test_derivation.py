@@ -62,13 +62,13 @@ def test_the_best_is_given_with_where_it_is_from(source, make_run, tmp_path):
     assert found.derived_from.run == source.run.id
     assert found.derived_from.hash == source.run.digest()
     assert found.derived_from.targets == pytest.approx({each.name: each.value for each in source.targets}, abs=1e-3)
-    (told,) = maps(tmp_path)
-    assert [each["candidate"] for each in told["tries"]] == ["kept", "sample 1", "sample 2", "variation 1"]
-    assert told["tries"][1]["misfit"] == pytest.approx(found.derived_from.misfit, abs=1e-3)
-    assert told["tries"][1]["constants"]["timer_scale"] == found.timer_scale
-    assert told["tries"][2]["misfit"] is None
-    assert "found no valid trial of fair" in told["tries"][2]["why"]
-    assert set(told["targets"]) == set(told["tries"][0]["found"])
+    (record,) = maps(tmp_path)
+    assert [each["candidate"] for each in record["tries"]] == ["kept", "sample 1", "sample 2", "variation 1"]
+    assert record["tries"][1]["misfit"] == pytest.approx(found.derived_from.misfit, abs=1e-3)
+    assert record["tries"][1]["constants"]["timer_scale"] == found.timer_scale
+    assert record["tries"][2]["misfit"] is None
+    assert "found no valid trial of fair" in record["tries"][2]["why"]
+    assert set(record["targets"]) == set(record["tries"][0]["found"])
     assert "try 4 of 4: variation 1" in screen
     assert "found no valid trial of fair, expected one of each cell; best so far" in screen.replace("\n", " ")
     assert "to be met" in screen
@@ -77,8 +77,8 @@ def test_the_best_is_given_with_where_it_is_from(source, make_run, tmp_path):
 def test_an_interruption_keeps_what_there_is(source, make_run, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         derived(source, tmp_path, Lab(make_run, stops_at=3))
-    (told,) = maps(tmp_path)
-    assert [each["candidate"] for each in told["tries"]] == ["kept", "sample 1"]
+    (record,) = maps(tmp_path)
+    assert [each["candidate"] for each in record["tries"]] == ["kept", "sample 1"]
 
 
 def test_a_search_without_valid_tries_has_no_best(source, make_run, tmp_path):

@@ -138,11 +138,11 @@ def test_the_representative_departs_least_and_not_fits_best(small: Identificatio
 
 
 def test_candidates_are_played_beside_each_other(small: Identification) -> None:
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     candidates = propose_candidates(small, 0, 1)[:2]
-    found = identification.observe_all(small, candidates, 2, lambda played, fits: told.append((played, fits)))
+    found = identification.observe_all(small, candidates, 2, lambda played, fits: reported.append((played, fits)))
     assert [each.candidate for each in found] == candidates
-    assert told[-1] == (2, sum(each.fits for each in found))
+    assert reported[-1] == (2, sum(each.fits for each in found))
     assert all(sum(each.rates["fair"].values()) == pytest.approx(41.5, abs=1.6) for each in found)
     assert found[1].rates["unfair"]["j1"] > 1.2 * found[1].rates["unfair"]["j2"]
 
@@ -151,10 +151,14 @@ def test_a_candidate_changes_all_but_t(small: Identification) -> None:
     values = {"byte_counter_bytes": 0.0, "flows": 2.0, "cell_bytes": 176.0, "Pmax": 0.2, "feedback_us": 5.0}
     candidate = Candidate(small, values)
     spec = candidate.applied_to(identification.trials_of(small)["unfair"])
-    asked = spec.jobs["j1"].transport
-    assert (asked.requested["T_us"], asked.requested["byte_counter_bytes"], asked.requested["R_AI_mbps"]) == (60, 0, 5)
-    assert asked.thresholds is not None
-    assert (asked.thresholds.Kmin_bytes, asked.thresholds.Pmax, spec.jobs["j1"].flows) == (176_000, 0.2, 2)
+    transport = spec.jobs["j1"].transport
+    assert (
+        transport.requested["T_us"],
+        transport.requested["byte_counter_bytes"],
+        transport.requested["R_AI_mbps"],
+    ) == (60, 0, 5)
+    assert transport.thresholds is not None
+    assert (transport.thresholds.Kmin_bytes, transport.thresholds.Pmax, spec.jobs["j1"].flows) == (176_000, 0.2, 2)
     assert (spec.topology.delays.mark_to_cnp_us, spec.topology.delays.cnp_to_cut_us) == (1, 1)
 
 
@@ -191,10 +195,10 @@ def test_what_fits_is_shown_and_stored_on_the_command_line(
     monkeypatch.setattr(sets, "set_path", lambda *which: written if which[1] == "small" else set_path(*which))
     (tmp_path / "hotnets").mkdir()
     assert main(["identify", "hotnets/small", "--write", "--jobs", "2"]) == 0
-    told = capsys.readouterr()
+    reported = capsys.readouterr()
     record = json.loads((tmp_path / "hotnets/small.accepted.json").read_text())
-    assert f"{len(record['accepted'])} of 5 candidates fit" in told.out
-    assert "playing 5 candidates: 100 %" in told.err
+    assert f"{len(record['accepted'])} of 5 candidates fit" in reported.out
+    assert "playing 5 candidates: 100 %" in reported.err
     assert written.read_text() == identified_set.set_text(small, record)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was foretold of cells, beside what a run measured of them."""
+"""What was predicted of cells, beside what a run measured of them."""
 
 import json
 from types import SimpleNamespace
@@ -17,7 +17,7 @@ from roundabout.terminal.screen import Screen
 pytestmark = pytest.mark.unit
 
 
-def foretold(run, share, gain, change=lambda levels: levels):
+def predicted(run, share, gain, change=lambda levels: levels):
     """A prediction of each cell in which jobs meet."""
     cells = (cell for cell in experiment_of(run).cells if not cell.spec.one_job_at_a_time)
     return [
@@ -36,7 +36,7 @@ def measured(run):
 
 def test_measured_figures_stand_beside_predictions_with_intervals(run):
     (share, share_ci95), (gain, gain_ci95) = measured(run)
-    fair, unfair = compare_predictions(foretold(run, share, gain), run)
+    fair, unfair = compare_predictions(predicted(run, share, gain), run)
     assert fair.speedup is None
     assert (unfair.share.measured, unfair.share.ci95) == (share, share_ci95)
     assert (unfair.speedup.measured, unfair.speedup.ci95) == (gain, gain_ci95)
@@ -57,7 +57,7 @@ def test_the_verdict_follows_the_interval(ends, word):
 def test_without_an_interval_nothing_is_decided_and_that_is_said(short_run, capsys):
     (share, ends), (gain, _) = measured(short_run)
     assert ends is None
-    rows = compare_predictions(foretold(short_run, share, gain + 0.1), short_run)
+    rows = compare_predictions(predicted(short_run, share, gain + 0.1), short_run)
     assert (rows[1].share.verdict, rows[1].speedup.verdict) == ("inconclusive", "inconclusive")
     Screen(width=120).print(screen.table_renderable(table(experiment_of(short_run), rows)))
     shown = capsys.readouterr().out
@@ -68,12 +68,12 @@ def test_without_an_interval_nothing_is_decided_and_that_is_said(short_run, caps
 
 def test_a_cell_that_was_not_measured_is_said_to_be(make_run):
     run = make_run(repetitions=1, spoilt=[("unfair", 1)])
-    _, unfair = compare_predictions(foretold(run, 1.5, 1.2), run)
+    _, unfair = compare_predictions(predicted(run, 1.5, 1.2), run)
     assert unfair.share.verdict == unfair.speedup.verdict == "not measured"
 
 
 def test_a_run_of_other_cells_is_refused(short_run):
-    other = foretold(short_run, 1.0, 1.0, lambda levels: {**levels, "case": "other"})
+    other = predicted(short_run, 1.0, 1.0, lambda levels: {**levels, "case": "other"})
     with pytest.raises(StoreError, match="no valid trial of a predicted cell"):
         compare_predictions(other, short_run)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is foretold of an experiment: a row a cell, beside the same cell with all jobs alike."""
+"""What is predicted of an experiment: a row a cell, beside the same cell with all jobs alike."""
 
 import json
 from pathlib import Path
@@ -44,7 +44,7 @@ def write(folder: Path, experiment: str) -> Path:
     return path
 
 
-def test_an_experiment_is_foretold_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_experiment_is_predicted_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, picture = write(tmp_path, EXPERIMENT), tmp_path / "one.png"
     assert main(["predict", str(path), "--iterations", "1", "--json", "--picture", str(picture)]) == 0
     (found,) = json.loads(capsys.readouterr().out)
@@ -57,7 +57,7 @@ def test_an_experiment_is_foretold_and_drawn(tmp_path: Path, capsys: pytest.Capt
 
 
 @pytest.mark.proof
-def test_cells_of_different_numbers_of_jobs_are_foretold_together(
+def test_cells_of_different_numbers_of_jobs_are_predicted_together(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one = EXPERIMENT.replace("dumbbell-2x2", "dumbbell-3x3").replace("s0, s2", "s0, s3").replace("s1, s3", "s1, s4")
@@ -107,8 +107,8 @@ def test_cells_outside_the_model_are_left_out_and_named(tmp_path: Path, capsys: 
     assert main(["predict", str(path), "--iterations", "1", "--json"]) == 0
     found, *left_out = json.loads(capsys.readouterr().out)
     assert found["levels"] == {"variant": "plain"} and found["speedup"] == 1
-    told = {each["levels"]["variant"]: each["left_out"] for each in left_out}
-    assert "found transport reno" in told["tcp"] and "a queue of its own by its priority" in told["ranked"]
+    reasons = {each["levels"]["variant"]: each["left_out"] for each in left_out}
+    assert "found transport reno" in reasons["tcp"] and "a queue of its own by its priority" in reasons["ranked"]
     assert main(["predict", str(path), "--iterations", "1"]) == 0
     lines = capsys.readouterr().out.replace("\n", " ")
     assert "left out ranked: job j1: found a queue of its own" in lines and "left out tcp: " in lines

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What hosts were told beside what was asked for, and timers that nothing tells apart."""
+"""What hosts were given beside what was requested, and timers that nothing separates."""
 
 import json
 
@@ -11,8 +11,8 @@ from analysis.reports import about
 pytestmark = pytest.mark.unit
 
 
-def told(run, **values):
-    """Make the run one whose hosts were told these values of DCQCN."""
+def with_values(run, **values):
+    """Make the run one whose hosts were given these values of DCQCN."""
     for path in run.path.glob("trials/*/trial.json"):
         record = json.loads(path.read_text())
         hosts = {worker for job in record["spec"]["jobs"].values() for worker in job["workers"]}
@@ -22,7 +22,7 @@ def told(run, **values):
 
 
 def test_the_page_says_what_a_timer_is_on_hosts(short_run):
-    run = told(short_run, T_us=1740.0, F=3, cnp_delay_us=7)
+    run = with_values(short_run, T_us=1740.0, F=3, cnp_delay_us=7)
     assert AppliedParameter("dcqcn", "T_us", 100, 1740.0) in applied_parameters(run)
     assert AppliedParameter("dcqcn", "F", 1, 3) in applied_parameters(run)
     assert AppliedParameter("dcqcn", "cnp_delay_us", None, 7) in applied_parameters(run)

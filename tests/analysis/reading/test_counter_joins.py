@@ -157,7 +157,7 @@ def test_a_job_without_counted_marks_has_no_known_iteration():
 
 
 @pytest.mark.parametrize("at", [[], [5]])
-def test_fewer_than_two_samples_tell_nothing(at):
+def test_fewer_than_two_samples_give_no_rate(at):
     marks = counter(at, at)
     gains = marks.gains_between(edges([0, 10, 20]).edges_ns)
     assert marks.total_gain == 0

@@ -35,7 +35,7 @@ LOW, HIGH = 0.93, 0.97
 """What an interval of 95 % may hold the truth in, of `ROUNDS` made-up runs whose iterations remember this much:"""
 MEMORY = 0.6
 FORGETFUL = 0.89
-"""What it holds at least of runs that remember more, whose iterations tell next to nothing new: 16 are worth one."""
+"""What it holds at least of runs that remember more, whose iterations add next to nothing new: 16 are worth one."""
 ROUNDS = 2000
 
 EVEN = "even"

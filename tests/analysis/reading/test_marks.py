@@ -95,14 +95,14 @@ def test_a_host_that_two_jobs_use_one_after_the_other_has_marks_of_each(short_ru
     before = per_iteration(short_run)
     trial = trial_of(short_run, "fair")
 
-    def told_apart(rows):
+    def with_flow_labels(rows):
         late = [row["trial"] == trial and row["job"] == "j2" and row["iteration"] >= 25 for row in rows]
         return [
             {**row, "job": "j3", "iteration": row["iteration"] - 25} if other else row
             for row, other in zip(rows, late, strict=True)
         ]
 
-    rewrite(short_run, "iterations", told_apart)
+    rewrite(short_run, "iterations", with_flow_labels)
     path = short_run.path / "trials" / trial / "trial.json"
     record = json.loads(path.read_text())
     record["spec"]["jobs"]["j3"] = record["spec"]["jobs"]["j2"]
@@ -146,7 +146,7 @@ def test_marks_under_no_source_are_unattributed(short_run):
     assert pc.min(filter_rows(joined.iterations, trial=port["trial"])["bound"]).as_py() >= port["no_source"]
 
 
-def test_an_older_run_tells_marks_only_where_one_job_sends(short_run):
+def test_an_older_run_has_marks_only_where_one_job_sends(short_run):
     remove(short_run, "marks")
     rewrite(short_run, "queue", lambda rows: [{**row, "marks": place} for place, row in enumerate(rows)])
     joined = per_iteration(short_run)
@@ -189,7 +189,7 @@ def device_counters(run, counter, values):
         )
 
 
-def test_without_switches_the_nics_of_receivers_tell(short_run):
+def test_without_switches_the_nics_of_receivers_count(short_run):
     marked = {"device": "mlx5_0/1", "source": "rdma hw", "counter": "np_ecn_marked_roce_packets"}
     device_counters(
         short_run,
@@ -208,7 +208,7 @@ def test_without_switches_the_nics_of_receivers_tell(short_run):
     assert cells[1]["j1"].bound >= 8  # a clock that may be off by a millisecond widens every edge
 
 
-def test_pauses_are_told_by_nics_only_and_by_priority(short_run):
+def test_pauses_are_reported_by_nics_only_and_by_priority(short_run):
     assert per_iteration(short_run, "pauses") is None
     paused = {"device": "eth0", "source": "ethtool", "counter": "rx_prio3_pause", "unit": "", "width_bits": 64}
     device_counters(short_run, paused, {"s1": lambda n: 2 * n})

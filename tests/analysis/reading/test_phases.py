@@ -119,7 +119,7 @@ def profiles(draw):
 
 
 def repeats_itself(played):
-    """Whether an iteration is nearly two or three of another: then nobody could tell which it is."""
+    """Whether an iteration is nearly two or three of another: then it is unclear which it is."""
     rates = [8e-6 * each.bytes / each.alone_ms if each.bytes else 0.0 for each in played.phases]
     demand = np.repeat(rates, [round(each.compute_ms or each.alone_ms) for each in played.phases])
     shifted = (np.roll(demand, len(demand) // parts) for parts in (2, 3))
@@ -192,7 +192,7 @@ def test_counters_without_a_period_are_refused(workers, said):
         find_phases(workers)
 
 
-def test_iterations_are_told_apart_one_by_one():
+def test_iterations_are_separated_one_by_one():
     folded = fold_iterations(counters(VGG, iterations=20, stragglers=(9,)))
     assert folded.iterations == 19  # where the last one ended, no other followed
     lengths = np.sort(folded.lengths_ms)

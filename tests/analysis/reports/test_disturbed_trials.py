@@ -53,12 +53,12 @@ def disturb(run, folder, effects, name=None, state=None):
     manifest = json.loads((copy / "manifest.json").read_text())
     (copy / "manifest.json").write_text(json.dumps(manifest | {"run": name}))
     for path in copy.glob("trials/*/trial.json"):
-        told = json.loads(path.read_text())
-        del told["sha256"]
-        told["run"] = name
-        if effect := effects.get((told["variant"], told["repetition"])):
-            told |= {"valid": False, "disturbed": True, "disturbance": effect, "reason": REASON, **(state or {})}
-        path.write_text(json.dumps(told))
+        listed = json.loads(path.read_text())
+        del listed["sha256"]
+        listed["run"] = name
+        if effect := effects.get((listed["variant"], listed["repetition"])):
+            listed |= {"valid": False, "disturbed": True, "disturbance": effect, "reason": REASON, **(state or {})}
+        path.write_text(json.dumps(listed))
     return Run(copy)
 
 
@@ -83,8 +83,8 @@ def test_a_cell_of_disturbed_trials_has_figures_and_a_mark(disturbed, marked):
 
 
 def test_a_quiet_repetition_is_preferred_and_the_others_are_named(marked):
-    told = {each.name: (each.counted, each.effect) for each in marked.disturbed_trials}
-    assert told == {f"fair, repetition {n}": (True, EFFECT) for n in EACH} | {"unfair, repetition 2": (False, 0.5)}
+    listed = {each.name: (each.counted, each.effect) for each in marked.disturbed_trials}
+    assert listed == {f"fair, repetition {n}": (True, EFFECT) for n in EACH} | {"unfair, repetition 2": (False, 0.5)}
     assert marked.invalid_trials == ()
 
 
@@ -188,8 +188,8 @@ def test_older_results_without_marks_are_read(marked):
 
 def test_a_comparison_shows_which_side_was_disturbed(run, disturbed):
     both = compare(run, disturbed)
-    told = {(cell.variant, cell.a.disturbance, cell.b.disturbance) for cell in both.cells}
-    assert told == {("alone", None, None), ("fair", None, EFFECT), ("unfair", None, None)}
+    listed = {(cell.variant, cell.a.disturbance, cell.b.disturbance) for cell in both.cells}
+    assert listed == {("alone", None, None), ("fair", None, EFFECT), ("unfair", None, None)}
     text = shown(comparison_table(both), 100)
     assert text.count("B disturbed") == 2
     assert text.count("no difference shown") == 4

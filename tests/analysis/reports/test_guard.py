@@ -58,11 +58,11 @@ def test_the_guards_false_alarm_rate_is_at_most_alpha():
 
 def test_a_slower_run_fails_a_rule_and_an_equal_run_none(run, make_run, tmp_path, capsys):
     slower = make_run("slow", slowdown=1.05)  # of computing: 2.5 % of an iteration alone
-    told = judge_rules([parse_rule("median > 1 %"), parse_rule("p99 > 1 %")], run, [slower])
-    assert [each.verdict for each in told if each.cell == "alone" and each.rule == "median > 1 %"] == ["fail"] * 2
-    assert {each.verdict for each in told if each.rule == "p99 > 1 %"} == {"inconclusive"}
-    suite = ET.fromstring(junit(told))
-    assert len(suite) == len(told) == int(suite.get("tests"))
+    judged = judge_rules([parse_rule("median > 1 %"), parse_rule("p99 > 1 %")], run, [slower])
+    assert [each.verdict for each in judged if each.cell == "alone" and each.rule == "median > 1 %"] == ["fail"] * 2
+    assert {each.verdict for each in judged if each.rule == "p99 > 1 %"} == {"inconclusive"}
+    suite = ET.fromstring(junit(judged))
+    assert len(suite) == len(judged) == int(suite.get("tests"))
     assert len(suite.findall("*/failure")) == int(suite.get("failures")) >= 2
     assert len(suite.findall("*/skipped")) == 6
 
@@ -156,8 +156,8 @@ def computed(folder, repetitions):
 
 def broken(one, other, quantities=(0, 1, 2)):
     """Whether any rule `> 0 %` is, of both jobs."""
-    asked = [p_value_of_excess(one[:, job, each], other[:, job, each], 1.0) for job in (0, 1) for each in quantities]
-    return min(correct_by_holm(asked)) < ALPHA
+    p_values = [p_value_of_excess(one[:, job, each], other[:, job, each], 1.0) for job in (0, 1) for each in quantities]
+    return min(correct_by_holm(p_values)) < ALPHA
 
 
 @pytest.mark.proof

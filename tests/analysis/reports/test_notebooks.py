@@ -81,12 +81,12 @@ def test_an_edited_notebook_is_not_overwritten(run):
 
 
 def test_notebooks_name_a_kernel_and_no_paired_source(run):
-    """A pairing with the source, or no kernel, JupyterLab would ask about instead of showing it."""
+    """A pairing with the source, or no kernel, JupyterLab would prompt for instead of showing it."""
     for path in write_notebooks(run):
         assert list(nbformat.read(path, as_version=4).metadata) == ["kernelspec"]
 
 
-def test_jupyterlab_is_told_to_stay_on_this_machine(run, monkeypatch, capsys):
+def test_jupyterlab_stays_on_this_machine(run, monkeypatch, capsys):
     started = []
     monkeypatch.setattr(os, "execv", lambda _, words: started.append(words))
     monkeypatch.setattr(command, "find_spec", lambda _: True)
@@ -120,9 +120,9 @@ def test_jupyterlab_serves_both(run, tmp_path):
         try:
             address = next(found for line in lab.stderr if (found := url.search(line)))[1]
             for path in write_notebooks(run):
-                asked = urllib.request.Request(f"{address}/api/contents/notebooks/{path.name}")
-                asked.add_header("Authorization", "token secret")
-                assert json.load(urllib.request.urlopen(asked, timeout=300))["content"]["cells"]
+                request = urllib.request.Request(f"{address}/api/contents/notebooks/{path.name}")
+                request.add_header("Authorization", "token secret")
+                assert json.load(urllib.request.urlopen(request, timeout=300))["content"]["cells"]
         finally:
             lab.terminate()
             lab.stderr.read()

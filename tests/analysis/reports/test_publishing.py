@@ -150,7 +150,7 @@ def test_a_run_of_code_outside_the_history_is_refused(complete, history, monkeyp
     assert not (tmp_path / "results").exists()
 
 
-def test_copies_without_a_whole_history_know_only_what_they_have(history, tmp_path):
+def test_copies_without_a_whole_history_show_only_what_they_have(history, tmp_path):
     shallow = tmp_path / "shallow"
     subprocess.run(["git", "clone", "--quiet", "--depth=1", history.folder.as_uri(), shallow], check=True)
     assert has_revision(history.head, shallow) is True

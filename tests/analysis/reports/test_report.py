@@ -120,7 +120,7 @@ def test_the_report_contains(text, words):
 
 
 @pytest.mark.parametrize(
-    ("transport", "told"),
+    ("transport", "expected"),
     [
         ("{name: cubic}", "cubic"),
         ("{name: dcqcn}", "dcqcn T 125 µs"),
@@ -132,9 +132,9 @@ def test_the_report_contains(text, words):
         ),
     ],
 )
-def test_a_transport_is_named_with_its_set_and_what_was_changed_of_it(tmp_path, transport, told):
+def test_a_transport_is_named_with_its_set_and_what_was_changed_of_it(tmp_path, transport, expected):
     spec = load_experiment(written(tmp_path, transport)).cells[0].spec
-    assert CellTrials(CellId({}), spec).transports == told
+    assert CellTrials(CellId({}), spec).transports == expected
 
 
 @pytest.mark.parametrize(("letters", "shown"), [(120, True), (10, False)])

@@ -116,7 +116,7 @@ def test_a_quicker_run_is_called_quicker(run, make_run):
     assert "B is quicker" in shown(comparison_table(comparison))
 
 
-def test_emulated_and_real_are_mixed_only_when_asked(run, make_run):
+def test_emulated_and_real_are_mixed_only_on_request(run, make_run):
     real = make_run("real", repetitions=1, emulated=False)
     with pytest.raises(CompareError, match=r"is emulated and .* is real") as caught:
         compare(run, real)

@@ -41,7 +41,7 @@ def test_a_summary_follows_its_schema(summary):
 
 
 def test_the_schema_describes_every_field_and_no_other(summary):
-    # Every object in the schema is closed and asks for all its fields, so a field added here or there is noticed.
+    # Every object in the schema is closed and requires all its fields, so a field added here or there is noticed.
     extra = stored(summary)
     extra["cells"][0]["last_half"]["new_ms"] = 1.0
     with pytest.raises(ValidationError, match="new_ms"):

@@ -246,8 +246,8 @@ def test_the_misfit_is_the_error_of_left_out_levels():
     errors = []
     for left in range(12):
         others = Sweep(tuple(np.delete(np.array(sweep.levels, dtype=object), left)), 25.0)
-        foretold_s = fit_model(others, n=1.0, capacity_gbps=25.0).times_s(sweep.loads_gbps[left])
-        errors.append(np.log(sweep.means_s[left] / foretold_s))
+        predicted_s = fit_model(others, n=1.0, capacity_gbps=25.0).times_s(sweep.loads_gbps[left])
+        errors.append(np.log(sweep.means_s[left] / predicted_s))
     expected = np.expm1(np.sqrt(np.mean(np.square(errors))))
     assert left_out_miss(sweep, Candidate(1.0, 25.0)) == pytest.approx(expected)
 

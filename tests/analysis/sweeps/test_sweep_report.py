@@ -71,7 +71,7 @@ def test_nothing_is_loaded_from_elsewhere_and_no_code_is_shown(text):
     assert "RUN =" not in re.sub(r"base64,[A-Za-z0-9+/=]+", "", text)
 
 
-def test_injection_rates_are_those_that_were_asked_and_bursts_have_a_tail(pair):
+def test_injection_rates_are_the_requested_ones_and_bursts_have_a_tail(pair):
     burst, consistent = send_rates(pair)
     assert (burst.name, consistent.kind) == ("burst, 20 Gbit/s requested", "consistent")
     assert burst.gbps.mean() == pytest.approx(20, rel=0.1)
@@ -109,7 +109,7 @@ def test_a_run_without_burst_traffic_has_none(tmp_path):
     assert planned_flows(run) is None
 
 
-def test_skewness_tells_a_tail():
+def test_skewness_shows_a_tail():
     assert skewness(np.array([1.0, 2.0, 3.0])) == 0
     assert skewness(np.array([1.0, 1.0, 1.0, 5.0])) == pytest.approx(2 / 3**0.5)
 

@@ -82,7 +82,7 @@ def pair(tmp_path_factory):
     return sweep_run(folder, planned)
 
 
-def test_a_study_of_loads_is_told_by_what_varies(run, sweep):
+def test_a_study_of_loads_is_recognized_by_what_varies(run, sweep):
     assert study_of(experiment_of(sweep)).kind == "load-sweep"
     assert study_of(experiment_of(run)).kind == "interleaving"
     assert jobs_under_load(run) == []
@@ -106,14 +106,14 @@ def test_any_factor_may_change_the_load(tmp_path):
 def test_the_load_is_the_payload_that_was_sent(sweep):
     (loaded,) = jobs_under_load(sweep)
     assert list(loaded.levels) == LOADS
-    assert {asked: len(each) for asked, each in loaded.levels.items()} == dict.fromkeys(LOADS, 4) | {18: 3}
+    assert {requested: len(each) for requested, each in loaded.levels.items()} == dict.fromkeys(LOADS, 4) | {18: 3}
     trials = {record["trial"]: record for record in sweep.trials()}
     rows = {
         (row.asked_gbps, trials[row.trial]["repetition"]): row.achieved_gbps for row in cross_traffic_outcomes(sweep)
     }
     assert len(rows) == 4 * len(LOADS) - 5  # the level without load has no cross traffic
-    for asked, each in loaded.levels.items():
-        achieved = [value for (level, _), value in sorted(rows.items()) if level == asked] or [0.0] * 4
+    for requested, each in loaded.levels.items():
+        achieved = [value for (level, _), value in sorted(rows.items()) if level == requested] or [0.0] * 4
         assert [load for load, _ in each] == pytest.approx(achieved, abs=0.01)
 
 
@@ -138,12 +138,14 @@ def test_receivers_give_the_load_if_counters_are_damaged(tmp_path):
     pq.write_table(table.set_column(place, table.schema.field(place), pa.array([None], pa.float64())), path)
     assert list(sent_loads(run)) == [each for each in whole if each != trial]
     (loaded,) = jobs_under_load(run)
-    assert {asked: len(each) for asked, each in loaded.levels.items()} == {0: 2, 12: 1}
+    assert {requested: len(each) for requested, each in loaded.levels.items()} == {0: 2, 12: 1}
 
 
 def test_levels_whose_loads_came_out_equal_are_one(sweep):
     (loaded,) = jobs_under_load(sweep)
-    loaded.levels = {asked: [(9.5, times) for _, times in each] for asked, each in list(loaded.levels.items())[:2]}
+    loaded.levels = {
+        requested: [(9.5, times) for _, times in each] for requested, each in list(loaded.levels.items())[:2]
+    }
     (level,) = loaded.sweep.levels
     assert level.load_gbps == 9.5
     assert len(level.repetitions_s) == 8
@@ -365,7 +367,7 @@ def test_a_claim_that_does_not_hold_names_where(sweep, monkeypatch):
     monkeypatch.setattr("analysis.quantities.load_sweeps.congestion.excess_percent", lambda *_: exact(-3.0))
     (found,) = [each for each in judge_run(sweep) if "congestion point more" in (each.claim or "")]
     assert found.verdict == "fail"
-    assert found.found == "VGG-16, consistent, RDMA -3 %"  # told once, since there is no other case
+    assert found.found == "VGG-16, consistent, RDMA -3 %"  # shown once, since there is no other case
 
 
 def test_tails_of_a_few_iterations_are_not_judged(tmp_path):
@@ -422,7 +424,7 @@ def test_the_toy_slows_down_as_it_should(sweep):
     assert mean_s(loaded.job, "burst", 20) > mean_s(loaded.job, "consistent", 20) > loaded.fluid_s(20)
 
 
-def test_sweeps_alike_are_told_apart_by_one_more_word():
+def test_sweeps_alike_are_distinguished_by_one_more_word():
     spec = load_experiment("bursts-resnet").cells[0].spec
     wanted = [(traffic, cause) for traffic in ("consistent", "burst") for cause in ("as-printed", "no-ecn")]
     loaded = [
