@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Silent:
-    """One that hears everything, and does nothing about it."""
+    """One that receives everything, and does nothing about it."""
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_: None
@@ -26,7 +26,7 @@ class Reasons(Silent):
 
 
 class Notes:
-    """An observer that writes down what it is told."""
+    """An observer that writes down what it receives."""
 
     def __init__(self):
         self.steps, self.iterations, self.links, self.ended = [], [], [], []

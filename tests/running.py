@@ -40,7 +40,7 @@ class Running:
 
     def say(self, line: str) -> None:
         assert self.process.stdin
-        with suppress(BrokenPipeError):  # it ended: what it said tells why
+        with suppress(BrokenPipeError):  # it ended: what it said shows why
             self.process.stdin.write(line + "\n")
             self.process.stdin.flush()
 
@@ -88,8 +88,8 @@ class Running:
                 stream.close()
 
 
-def told_job(name: str, workers: Sequence[tuple[str, str, int]], phases: Sequence[Event], **options: Any) -> Event:
-    """A job as trainers are told it: its workers by host, address and port; `options` change the rest."""
+def job_document(name: str, workers: Sequence[tuple[str, str, int]], phases: Sequence[Event], **options: Any) -> Event:
+    """A job as trainers get it: its workers by host, address and port; `options` change the rest."""
     return {
         "name": name,
         "workers": [{"name": host, "address": address, "port": port} for host, address, port in workers],
@@ -99,16 +99,16 @@ def told_job(name: str, workers: Sequence[tuple[str, str, int]], phases: Sequenc
         "jitter": 0,
         "begins_ms": 0,
         "departs_ms": None,
-        "phases": [told_phase(phase, len(workers)) for phase in phases],
+        "phases": [_phase_document(phase, len(workers)) for phase in phases],
         **options,
     }
 
 
-def told_phase(phase: Event, workers: int) -> Event:
-    """A phase as trainers are told it."""
+def _phase_document(phase: Event, workers: int) -> Event:
+    """A phase as trainers get it."""
     if "bytes" not in phase:
         return phase
     groups = tuple(tuple(group) for group in phase.get("groups", [range(workers)]))
     pattern = phase.get("pattern", "ring")
-    told = describe_transfers(pattern, all_transfers(pattern, phase["bytes"], groups))
-    return {"name": phase["name"], "alone_ms": phase["alone_ms"], "transfers": told}
+    transfers = describe_transfers(pattern, all_transfers(pattern, phase["bytes"], groups))
+    return {"name": phase["name"], "alone_ms": phase["alone_ms"], "transfers": transfers}

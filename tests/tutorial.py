@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/tutorials/first-half-hour.md: the commands that it gives, in its order, and the file that it asks for."""
+"""docs/tutorials/first-half-hour.md: the commands that it gives, in its order, and the file that it requires."""
 
 import re
 import shlex

@@ -90,5 +90,5 @@ class Cassini(Strict):
         return self
 
     @model_serializer(mode="wrap")
-    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return drop_defaults({"held": True, "clocks": {}, "timetables": {}}, handler(self))

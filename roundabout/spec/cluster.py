@@ -74,7 +74,7 @@ class CassiniRanking(Strict):
     )
 
     @model_serializer(mode="wrap")
-    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return drop_defaults({"rank": "algorithm-2"}, handler(self))
 
 
@@ -136,7 +136,7 @@ class Cluster(Strict):
         return self
 
     @model_serializer(mode="wrap")
-    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         unsaid = {"migrate": 0, "fragments": None, "priorities": None, "paths": None, "move_s": None, "slice": None}
         return drop_defaults(unsaid, handler(self))
 

@@ -48,7 +48,7 @@ class CrossTraffic(Strict):
     )
 
     @model_serializer(mode="wrap")
-    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return drop_defaults({"traffic_class": "jobs"}, handler(self))
 
     @property

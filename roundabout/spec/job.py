@@ -78,7 +78,7 @@ class JobFields(Strict):
         return self
 
     @model_serializer(mode="wrap")
-    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Drop fields at their defaults, so that trial keys hashed before a field existed stay valid."""
         unsaid: dict[str, Any] = {"priority": None, "timetable": None, "gpus": [], "source_ports": []}
         return drop_defaults(unsaid, handler(self))

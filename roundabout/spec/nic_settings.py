@@ -22,7 +22,7 @@ def find_nic_setting(trial: TrialSpec, calibrated: Set[str] = frozenset()) -> st
             received["host"][f"{one} {other}"] += job.flows
             received["port"][other] += job.flows
     for name, job in trial.jobs.items():
-        values = _asked(job.transport, calibrated)
+        values = _required_values(job.transport, calibrated)
         if values.get("retransmission") == "selective_repeat":
             return f"jobs.{name}.transport.retransmission: found selective_repeat, allowed is go_back_n"
         scope = str(values.get("cnp_scope"))
@@ -38,7 +38,7 @@ def _connections(job: ResolvedJob) -> set[tuple[str, str, int]]:
     return {(one, other, channel) for one, other, channel in ends if one != other}
 
 
-def _asked(transport: Transport, calibrated: Set[str]) -> dict[str, int | float | str]:
+def _required_values(transport: Transport, calibrated: Set[str]) -> dict[str, int | float | str]:
     declared = transport.declaration
     if declared and {declared.origin(each) for each in declared.parameters} & calibrated:
         return transport.parameters

@@ -42,7 +42,7 @@ class Link(Strict):
     delay_us: Delay | None = Field(default=None, description="propagation, us; default: the topology's delays.link_us")
 
     @model_serializer(mode="wrap")
-    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Drop fields at their defaults, so that trial keys hashed before a field existed stay valid."""
         return drop_defaults({"delay_us": None}, handler(self))
 
@@ -145,7 +145,7 @@ class Topology(Strict):
         return self
 
     @model_serializer(mode="wrap")
-    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Drop fields at their defaults, so that trial keys hashed before a field existed stay valid."""
         return drop_defaults({"buffer": None, "delays": Delays().model_dump(), "routing": None}, handler(self))
 

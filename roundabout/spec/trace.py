@@ -47,7 +47,7 @@ class RandomJobs(Strict):
     )
 
     @model_serializer(mode="wrap")
-    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return drop_defaults({"batches": {}, "state": "empty"}, handler(self))
 
 
@@ -117,7 +117,7 @@ class RecordedTrace(RandomJobs):
     )
 
     @model_serializer(mode="wrap")
-    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return drop_defaults({"compression": 1.0}, handler(self))
 
 

@@ -44,7 +44,7 @@ class TrialSpec(Strict):
     capture: Capture | None = None
 
     @model_serializer(mode="wrap")
-    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Drop fields at their defaults, so that trial keys hashed before a field existed stay valid."""
         of_jobs = {"queue": "thresholds", "priority_queues": MAX_QUEUES, "cassini": None}
         of_jobs |= {"dwrr": None, "red_weight": None}

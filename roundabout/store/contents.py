@@ -86,9 +86,9 @@ def _wrong_shape(record: Any) -> str | None:
         return f"levels: found {record['levels']!r}, expected a JSON object"
     if wrong := _wrong_disturbance(record):
         return wrong
-    told_files = record.get("files", {})
-    if not isinstance(told_files, dict) or not all(isinstance(each, dict) for each in told_files.values()):
-        return f"files: found {told_files!r}, expected an object of objects"
+    listed = record.get("files", {})
+    if not isinstance(listed, dict) or not all(isinstance(each, dict) for each in listed.values()):
+        return f"files: found {listed!r}, expected an object of objects"
     return None
 
 
@@ -121,9 +121,9 @@ def _unseal(record: Record, path: Path) -> Record:
     return record
 
 
-def find_faults(folder: Path, files_told: FileDigests) -> Iterator[str]:
-    """Yield a message about each file of `files_told` that is missing in the folder or was changed."""
-    for name, expected in files_told.items():
+def find_faults(folder: Path, digests: FileDigests) -> Iterator[str]:
+    """Yield a message about each file of `digests` that is missing in the folder or was changed."""
+    for name, expected in digests.items():
         path = folder / name
         dropped = name.startswith(f"{RAW}/") and not (folder / RAW).exists()  # for the budget
         if not dropped and (fault := file_fault(path, expected)):
@@ -158,13 +158,13 @@ def expected_files(records: Mapping[Path, Record]) -> dict[Path, FileDigests]:
     there = {folder: {path.stem for path in folder.glob("*.parquet")} for folder in older}
     alike: dict[TableRequest, set[str]] = defaultdict(set)
     for folder, record in older.items():
-        alike[_asked(record)].update(there[folder])
+        alike[_table_request(record)].update(there[folder])
     common = {name for requested, names in alike.items() if requested.valid for name in names} - NOT_IN_ALL | {
         "iterations"
     }
     reported = {folder: record["files"] for folder, record in records.items() if "files" in record}
     for folder, record in older.items():
-        requested = _asked(record)
+        requested = _table_request(record)
         names = there[folder] | (
             common | alike[requested] | _certain_tables(requested, alike[requested]) if requested.valid else set()
         )
@@ -181,7 +181,7 @@ class TableRequest(NamedTuple):
     captures: bool
 
 
-def _asked(record: Record) -> TableRequest:
+def _table_request(record: Record) -> TableRequest:
     traffic = (record["spec"].get("cross_traffic") or {}).values()
     kinds = frozenset(str(each["kind"]) for each in traffic if each["load_gbps"])
     return TableRequest(record["valid"], kinds, bool(record["spec"].get("capture")))

@@ -146,7 +146,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         *WORKER,
         Column("flow", INTEGER, "", "number of the connection among those to the peer, from 0"),
         Column("peer", TEXT, "", "host at the connection's other end"),
-        Column("peer_rank", INTEGER, "", "the worker there; null in runs that knew rings only"),
+        Column("peer_rank", INTEGER, "", "the worker there; null in runs that had rings only"),
         Column("congestion_control", TEXT, "", "the kernel's name for it; by RDMA null, as are counts of segments"),
         Column("local_port", INTEGER, "", "port on this host, TCP's or RDMA's"),
         Column("remote_port", INTEGER, "", "port on the peer"),
@@ -165,7 +165,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     # One row a captured packet. Older runs hold bytes as they were on the wire (unit_conversion.py).
     "packets": (
         Column("time_ns", INTEGER, RUN_NS, "the capture's stamp: UTC of the host; null where the file has none"),
-        Column("direction", NAME, "", "`out` or `in`, by the host's own addresses; null where they do not tell"),
+        Column("direction", NAME, "", "`out` or `in`, by the host's own addresses; null where they do not show it"),
         Column("frame_bytes", U32, "bytes", "the whole frame, whatever of it was captured"),
         Column("vlan_id", U16, "", "the outermost VLAN tag's; null without one"),
         Column("vlan_pcp", U8, "", "priority in the outermost VLAN tag"),

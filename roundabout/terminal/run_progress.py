@@ -69,7 +69,7 @@ class PlainView:
         if progress.path != self._path:
             self._say(f"run {progress.path}")
         elif progress.ended and progress.attempts != self._attempts:
-            self._tell_end(progress.ended)
+            self._report_end(progress.ended)
         if progress.what != self._what:
             left_s = format_duration(progress.time_left_s)
             self._say(f"trial {progress.what}; about {left_s} left" if progress.trial else progress.what)
@@ -83,7 +83,7 @@ class PlainView:
         """Note that the run ends at once."""
         self._say(describe_leftovers(pending))
 
-    def _tell_end(self, ended: EndedAttempt) -> None:
+    def _report_end(self, ended: EndedAttempt) -> None:
         for name, job in ended.jobs.items():
             if job.done:  # else they went on elsewhere
                 self._say(f"  {name}: {job.done} iterations, mean {job.mean_ms:.1f} ms")

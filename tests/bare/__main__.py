@@ -3,7 +3,7 @@
 
     python3 -m tests.bare [--system SYSTEM] [--user root|stranger] [COMMAND...]
 
-Without arguments: every stay of STAYS. A folder gets the least that a system consists of, with what the README asks for
+Without arguments: every stay of STAYS. A folder gets the least that a system consists of, with what the README requires
 (git, make, sudo), a clean copy of HEAD, and this machine's way to packages. Everything in there runs in namespaces of
 its own for mounts and processes: when their first process ends, however it ends, the kernel undoes the mounts and ends
 what is left. Only the folder remains to be removed. The kernel is this machine's.
@@ -56,7 +56,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True)
 class System:
-    """A system that the README names, and where its packages are from if this machine does not know better."""
+    """A system that the README names, and where its packages are from if this machine has no better source."""
 
     title: str
     origin: str  # as its archive calls itself

@@ -49,9 +49,7 @@ ROOT = bare.Stay("debian12", "root", ())
 STRANGER = bare.Stay("ubuntu24.04", bare.STRANGER, ())
 
 
-def test_a_strangers_environment_knows_the_way_to_packages_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_strangers_environment_has_the_way_to_packages_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"https_proxy": "there:3128", "PIP_FIND_LINKS": "/wheels", "LAB_SECRET": "x"}.items():
         monkeypatch.setenv(name, value)
     found = bare.environment(tmp_path, ROOT)

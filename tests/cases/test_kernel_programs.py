@@ -60,7 +60,7 @@ def elf_of_sections(*names: str) -> bytes:
 @pytest.mark.parametrize(
     "kernel", [Path(sys.executable).read_bytes(), elf_of_sections(), elf_of_sections(".text"), elf_of_sections(".BTF")]
 )
-def test_a_kernel_without_types_is_told_from_damaged_types(tmp_path: Path, kernel: bytes) -> None:
+def test_a_kernel_without_types_is_distinguished_from_damaged_types(tmp_path: Path, kernel: bytes) -> None:
     """Tetragon's issue 911, libbpf-bootstrap's 174, bcc's 2872: kernels without CONFIG_DEBUG_INFO_BTF."""
     (tmp_path / "vmlinux").write_bytes(kernel)
     with pytest.raises(UsageError, match=r"vmlinux has no types \(no section .BTF\)") as error:
@@ -68,7 +68,7 @@ def test_a_kernel_without_types_is_told_from_damaged_types(tmp_path: Path, kerne
     assert error.value.hint == "if it is a kernel, build the kernel with CONFIG_DEBUG_INFO_BTF=y"
 
 
-def test_a_running_kernel_without_types_is_told_from_a_file_that_is_missing(
+def test_a_running_kernel_without_types_is_distinguished_from_a_missing_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kernel_requirements, "RUNNING", tmp_path / "btf")

@@ -116,7 +116,7 @@ def test_a_reported_case_is_refused_by_its_cause(case, said, hint):
     assert bool(hint) == bool(refused.value.hint)
 
 
-def test_groups_of_nccl_tests_are_told_from_all_ranks():
+def test_groups_of_nccl_tests_are_distinguished_from_all_ranks():
     fabric = fabric_of(HERE / "nccl-tests-split" / "o.json")
     assert fabric is not None
     assert describe_ranks(fabric) == ", 4 groups of 2 ranks at once"

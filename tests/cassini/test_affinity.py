@@ -20,7 +20,7 @@ def test_the_example_of_figure_4_8():
 
 
 def test_differences_within_the_perimeter_do_not_survive_different_periods():
-    """Equation 4.6 asks for (t1 - t2) mod 120 to be that of the link; Algorithm 1's own modulo breaks it."""
+    """Equation 4.6 requires (t1 - t2) mod 120 to be that of the link; Algorithm 1's own modulo breaks it."""
     weights = {"l": {"j1": 30.0, "j2": 10.0}}
     found = time_shifts(weights, {"j1": 40.0, "j2": 60.0})
     assert found == {"j1": 0, "j2": 40}

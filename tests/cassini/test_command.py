@@ -53,7 +53,7 @@ def test_a_profile_may_come_twice_and_from_a_file(tmp_path, capsys):
     assert main(["cassini", str(file), "vgg16-fig3", "--capacity", "30"]) == 0
     out = capsys.readouterr().out
     assert "vgg16-fig3 #1" in out and "vgg16-fig3 #2" in out
-    assert "vgg16-fig3 #1 asks for 38.8 Gbit/s, more than the link has" in " ".join(out.split())
+    assert "vgg16-fig3 #1 requires 38.8 Gbit/s, more than the link has" in " ".join(out.split())
 
 
 def test_the_circles_are_drawn(tmp_path):

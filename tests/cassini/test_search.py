@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The best rotations: against all of them, and against a mixed-integer program that knows nothing of our search."""
+"""The best rotations: against all of them, and against a mixed-integer program independent of our search."""
 
 import itertools
 import math
@@ -102,7 +102,7 @@ def test_iterations_that_are_no_whole_sectors_are_tried_all(link, turns):
 
 @settings(deadline=None, max_examples=100)
 @given(links(5, 8), st.integers(1, 500))
-def test_a_search_cut_short_knows_how_far_it_may_be_off(link, most):
+def test_a_search_cut_short_reports_how_far_it_may_be_off(link, most):
     demands, turns, capacity = link
     best, cut = searched(demands, turns, 8, capacity), searched(demands, turns, 8, capacity, most)
     assert cut.bound <= best.excess <= cut.excess

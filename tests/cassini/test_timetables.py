@@ -66,11 +66,11 @@ def test_on_two_links_one_constant_moves_all_jobs_of_each(spec_of):
         (one, other), (turns, others) = (circle.job for circle in each.unified.circles), each.unified.turns
         around_ms = found[one].period_ms * turns
         assert around_ms == pytest.approx(found[other].period_ms * others)
-        asked_ms = (each.steps[1] - each.steps[0]) / each.sectors * around_ms
+        requested_ms = (each.steps[1] - each.steps[0]) / each.sectors * around_ms
         constants = [found[one].shift_ms + turn * found[one].period_ms for turn in range(others)]
-        assert any((found[other].shift_ms - asked_ms - c + 1e-6) % found[other].period_ms < 1e-5 for c in constants), (
-            "one c with t_j = t_j^l + c (mod the period of j) for both"
-        )
+        assert any(
+            (found[other].shift_ms - requested_ms - c + 1e-6) % found[other].period_ms < 1e-5 for c in constants
+        ), "one c with t_j = t_j^l + c (mod the period of j) for both"
 
 
 def test_jobs_without_a_common_period_or_with_a_loop_are_refused(spec_of, tmp_path, capsys):
@@ -87,7 +87,7 @@ def test_jobs_without_a_common_period_or_with_a_loop_are_refused(spec_of, tmp_pa
     assert "shifted.yaml: cassini: found a loop in the affinity graph: j3 - tor1 - j1 - " in capsys.readouterr().err
 
 
-def test_two_links_of_the_same_jobs_ask_for_the_time_shifts_of_one(spec_of):
+def test_two_links_of_the_same_jobs_require_the_time_shifts_of_one(spec_of):
     one = pair(spec_of, "vgg16-1400", "vgg19-fig1")
     two = spec_of("chain-2-2-2", j1=("vgg16-1400", "[s0, s4]"), j2=("vgg19-fig1", "[s1, s5]"))
     assert timetables(two) == timetables(one)
@@ -150,8 +150,8 @@ def test_periods_leave_room_for_jitter(spec_of):
 
 
 def test_a_slow_clock_delays_and_stretches_its_timetable():
-    told = Timetable(shift_ms=10, period_ms=100, threshold_ms=2).as_kept_by(Clock(behind_ms=3, slow_ppm=1000))
-    assert (told.shift_ms, told.period_ms) == (13, pytest.approx(100.1))
+    kept = Timetable(shift_ms=10, period_ms=100, threshold_ms=2).as_kept_by(Clock(behind_ms=3, slow_ppm=1000))
+    assert (kept.shift_ms, kept.period_ms) == (13, pytest.approx(100.1))
 
 
 def test_only_jobs_have_clocks(spec_of):

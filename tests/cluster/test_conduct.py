@@ -32,12 +32,12 @@ Plan = Callable[[float], tuple[Mapping[str, Placement], Mapping[str, Timetable]]
 
 
 class Planned:
-    """Places by the clock, and is asked at the instants given."""
+    """Places by the clock, and is called at the instants given."""
 
     dedicated = False
 
-    def __init__(self, *asked_s: float) -> None:
-        self.asked_s = asked_s
+    def __init__(self, *requested_s: float) -> None:
+        self.requested_s = requested_s
 
     def decide(self, state: State, seed: int) -> list[Mapping[str, Placement]]:
         return [{}]
@@ -46,17 +46,19 @@ class Planned:
         """None."""
 
     def next_s(self, state: State) -> float | None:
-        return next((at for at in self.asked_s if at > state.now_s + 1e-6), None)
+        return next((at for at in self.requested_s if at > state.now_s + 1e-6), None)
 
 
-def played(requests: list[Request], plan: Plan, *asked_s: float) -> Timeline:
+def played(requests: list[Request], plan: Plan, *requested_s: float) -> Timeline:
     def decide(state: State, seed: int) -> PlacementDecision:
         placements, timetables = plan(state.now_s + 1e-6)
         here = {job.request.name for job in state.jobs}
         return PlacementDecision({name: each for name, each in placements.items() if name in here}, timetables, ())
 
     resolve_job = partial(employed, {each.name: each for each in requests})
-    return simulate_trace(requests, Cluster(TOPOLOGY, Planned(*asked_s), KNOWN, decide, resolve_job, MOVE_S, seed=1))
+    return simulate_trace(
+        requests, Cluster(TOPOLOGY, Planned(*requested_s), KNOWN, decide, resolve_job, MOVE_S, seed=1)
+    )
 
 
 def test_a_job_alone_takes_its_dedicated_time() -> None:
@@ -164,14 +166,14 @@ def test_the_order_of_workers_alone_is_no_move() -> None:
 
 
 @given(st.lists(st.dictionaries(st.sampled_from("abcd"), st.sampled_from([("s0",), ("s1", "s2"), ("s2", "s1")]))))
-def test_the_stored_changes_tell_the_placements_of_each_decision(placements: list[dict[str, Placement]]) -> None:
+def test_the_stored_changes_give_the_placements_of_each_decision(placements: list[dict[str, Placement]]) -> None:
     decisions = tuple(Decision(float(number), "epoch", None, each) for number, each in enumerate(placements))
     stored = Timeline((), (), decisions, ()).as_json("random", cassini=False)["decisions"]
-    told: dict[str, Placement] = {}
+    placed: dict[str, Placement] = {}
     for each, change in zip(placements, (own["placements"] for own in stored), strict=True):
-        assert all(told.get(job, ()) != workers for job, workers in change.items())
-        told = {job: workers for job, workers in (told | change).items() if workers}
-        assert told == each
+        assert all(placed.get(job, ()) != workers for job, workers in change.items())
+        placed = {job: workers for job, workers in (placed | change).items() if workers}
+        assert placed == each
 
 
 def test_a_job_that_is_never_placed_waits_forever() -> None:

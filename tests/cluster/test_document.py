@@ -103,8 +103,8 @@ def rows_of_loads() -> Iterator[str]:
 
 
 def drawn(models: str, load: float, jobs: int, seed: int) -> tuple[Request, ...]:
-    asked = {"kind": "poisson", "load": load, "jobs": jobs, "models": [models]}
-    return trace_requests(TRACES.validate_python(asked), GPUS, seed)
+    content = {"kind": "poisson", "load": load, "jobs": jobs, "models": [models]}
+    return trace_requests(TRACES.validate_python(content), GPUS, seed)
 
 
 def used(jobs: tuple[Request, ...], begin_s: tuple[float, ...] = ()) -> float:
@@ -150,10 +150,10 @@ def test_the_documents_example_traces_are_valid():
         assert isinstance(trace, JobMix) or trace_requests(trace, GPUS, 1, submitted=rows)
 
 
-def test_every_field_of_a_trace_is_told():
-    told = set(re.findall(r"`(\w+)`", DOCUMENT.read_text()))
+def test_every_field_of_a_trace_is_documented():
+    documented = set(re.findall(r"`(\w+)`", DOCUMENT.read_text()))
     kinds = get_args(get_args(Trace)[0])
-    assert {name for kind in (*kinds, ListedJob, Range) for name in kind.model_fields} <= told
+    assert {name for kind in (*kinds, ListedJob, Range) for name in kind.model_fields} <= documented
 
 
 if __name__ == "__main__":

@@ -34,8 +34,8 @@ def alone_s(request):
     jobs=st.integers(1, 50),
 )
 def test_poisson_jobs_are_within_what_the_trace_says(seed, models, load, jobs):
-    asked = trace("poisson", load=load, jobs=jobs, models=models)
-    found = trace_requests(asked, GPUS, seed)
+    requested = trace("poisson", load=load, jobs=jobs, models=models)
+    found = trace_requests(requested, GPUS, seed)
     assert len(found) == jobs == len({each.name for each in found})
     assert [each.arrives_s for each in found] == sorted(each.arrives_s for each in found)
     for each in found:
@@ -44,27 +44,27 @@ def test_poisson_jobs_are_within_what_the_trace_says(seed, models, load, jobs):
         assert least <= each.batch <= most
         assert 1 <= each.workers <= 12
         assert 200 <= each.iterations <= 1000
-    assert trace_requests(asked, GPUS, seed) == found
+    assert trace_requests(requested, GPUS, seed) == found
 
 
 @pytest.mark.parametrize("load", [0.8, 0.9, 1.0])
 @pytest.mark.parametrize("models", ["mixed", "model-parallel"])
 def test_poisson_jobs_alone_would_use_the_load_of_the_gpus(load, models):
     """Each from its arrival on, were there GPUs for all: what comes in ten hours, over ten hours."""
-    asked = trace("poisson", load=load, minutes=600, models=[models])
+    requested = trace("poisson", load=load, minutes=600, models=[models])
     used = [
         sum(each.workers * alone_s(each) for each in found) / (600 * 60 * GPUS)
-        for found in (trace_requests(asked, GPUS, seed) for seed in range(30))
+        for found in (trace_requests(requested, GPUS, seed) for seed in range(30))
     ]
     assert fmean(used) == pytest.approx(load, rel=0.05)
 
 
 def test_the_load_holds_whatever_the_guesses_are():
-    asked = trace("poisson", load=0.9, jobs=100)
-    stated, drawn = (trace_requests(asked, GPUS, 1, guesses=guesses)[-1].arrives_s for guesses in (None, 3))
+    requested = trace("poisson", load=0.9, jobs=100)
+    stated, drawn = (trace_requests(requested, GPUS, 1, guesses=guesses)[-1].arrives_s for guesses in (None, 3))
     assert stated != drawn
-    assert [each.batch for each in trace_requests(asked, GPUS, 1)] == [
-        each.batch for each in trace_requests(asked, GPUS, 1, guesses=3)
+    assert [each.batch for each in trace_requests(requested, GPUS, 1)] == [
+        each.batch for each in trace_requests(requested, GPUS, 1, guesses=3)
     ]
 
 
@@ -83,7 +83,7 @@ def test_given_batches_change_nothing_else_of_the_jobs():
     ]
     assert others[0] == others[1]
     stretch = {round(one.arrives_s / other.arrives_s, 9) for one, other in zip(given, drawn, strict=True)}
-    assert len(stretch) == 1 and stretch != {1}  # the load stays as asked for
+    assert len(stretch) == 1 and stretch != {1}  # the load stays as requested
 
 
 def test_batches_of_an_unknown_model_are_refused():
@@ -108,9 +108,9 @@ def test_dynamic_jobs_are_there_or_arrive_together():
 def test_a_fragmented_state_gives_each_gpu_once_and_is_the_seeds(seed, workers):
     fabric = load_topology("cluster-24")
     listed = {"present": [{"workers": each} for each in workers], "arriving": [{"workers": 3}]}
-    asked = trace("dynamic", **listed, state="fragmented")
-    requests = trace_requests(asked, GPUS, seed)
-    found = initial_placements(asked, requests, fabric, seed)
+    requested = trace("dynamic", **listed, state="fragmented")
+    requests = trace_requests(requested, GPUS, seed)
+    found = initial_placements(requested, requests, fabric, seed)
     hosts = [host for placement in found.values() for host in placement]
     assert len(hosts) == len(set(hosts)) and set(hosts) <= set(fabric.hosts)
     free = GPUS
@@ -119,15 +119,15 @@ def test_a_fragmented_state_gives_each_gpu_once_and_is_the_seeds(seed, workers):
             assert len(found[request.name]) == request.workers
             free -= request.workers
     assert free == GPUS - len(hosts) and requests[-1].name not in found
-    assert initial_placements(asked, requests, fabric, seed) == found
+    assert initial_placements(requested, requests, fabric, seed) == found
 
 
 def test_fragmented_states_differ_by_seed_and_are_spread_over_racks():
     fabric = load_topology("cluster-24")
     listed = {"present": [{"model": "VGG16", "workers": 5}], "arriving": [{}]}
-    asked, empty = (trace("dynamic", **listed, state=state) for state in ("fragmented", "empty"))
-    requests = trace_requests(asked, GPUS, 1)
-    drawn = [initial_placements(asked, requests, fabric, seed)["vgg16-1"] for seed in range(20)]
+    requested, empty = (trace("dynamic", **listed, state=state) for state in ("fragmented", "empty"))
+    requests = trace_requests(requested, GPUS, 1)
+    drawn = [initial_placements(requested, requests, fabric, seed)["vgg16-1"] for seed in range(20)]
     assert len(set(drawn)) == 20
     assert fmean(len({host_tree_of(fabric).racks[host] for host in each}) for each in drawn) > 2
     assert initial_placements(empty, requests, fabric, 1) == {}
@@ -158,18 +158,18 @@ def test_a_real_trace_keeps_its_arrivals_gpus_and_durations():
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "requested",
     [
         trace("snapshot", jobs=[{"model": "BERT"}, {"model": "BERT", "workers": 25}]),
         trace("philly", file="log", workers={"least": 1, "most": 64}),
     ],
 )
-def test_a_job_that_never_fits_is_said(asked):
+def test_a_job_that_never_fits_is_said(requested):
     rows = [SubmittedJob(name="wide", at_s=0.0, gpus=25)]
     with pytest.raises(
         TraceError, match=r"(snapshot trace, job bert-2|philly trace, job wide-1): found 25 workers, expe"
     ):
-        trace_requests(asked, GPUS, 1, submitted=rows)
+        trace_requests(requested, GPUS, 1, submitted=rows)
 
 
 def test_a_trace_without_jobs_is_said():

@@ -216,7 +216,7 @@ def test_a_terminals_commands_in_names_and_reasons_are_shown_as_escapes(place: P
     assert (status, said.count("\x1b") + said.count("\x07")) == (1, 0)
 
 
-def test_an_output_that_knows_ascii_alone_gets_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_output_of_ascii_alone_gets_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
     said = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(said, encoding="ascii", write_through=True))
     assert main(["judge"]) == 0

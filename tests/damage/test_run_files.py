@@ -90,7 +90,7 @@ def test_a_damaged_file_of_a_run_is_named_and_the_report_fails(whole, tmp_path):
 @pytest.mark.proof
 @pytest.mark.parametrize("older", [False, True], ids=["", "of an older revision"])
 def test_any_damaged_file_of_any_run_is_named_and_the_report_fails(tmp_path, older):
-    spoilt = {} if older else {("fair", 2)}  # of an older trial that is invalid nobody knows what it must have
+    spoilt = {} if older else {("fair", 2)}  # of an older trial that is invalid it is unknown what it must have
     runs = [
         synthetic_run(tmp_path / "unfair", repetitions=3, spoilt=spoilt),
         sweep_run(tmp_path / "sweep", experiment(tmp_path, loads=[0, 6, 12], repetitions=2), captured={6, 12}),
@@ -135,7 +135,7 @@ def test_an_older_run_is_read_and_still_cannot_lack_a_table(short_run):
             reader(Run(short_run.path))
 
 
-def test_a_trial_that_is_gone_as_a_whole_is_told(short_run):
+def test_a_trial_that_is_gone_as_a_whole_is_reported(short_run):
     key = short_run.trials()[0]["trial"]
     shutil.rmtree(short_run.path / "trials" / key)
     with pytest.raises(StoreError, match=key) as lost:
@@ -219,7 +219,7 @@ def test_raw_packets_that_were_dropped_for_the_budget_are_not_missed(short_run):
 
 @pytest.fixture
 def older_run(tmp_path):
-    """A computed run of a revision whose records told nothing of files."""
+    """A computed run of a revision whose records had nothing of files."""
     with tarfile.open(Path(__file__).parents[1] / "analysis" / "older" / "computed.tar.xz") as archive:
         archive.extraction_filter = getattr(tarfile, "data_filter", None)
         archive.extractall(tmp_path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the exporter says: Prometheus' format, its names, and what rules and dashboards ask for."""
+"""What the exporter says: Prometheus' format, its names, and what rules and dashboards query."""
 
 import json
 import re
@@ -157,15 +157,15 @@ def test_labels_are_escaped() -> None:
     assert 'host="a\\"b\\\\c\\nd"' in text
 
 
-def test_rules_and_dashboards_ask_only_for_what_is_said(said: str) -> None:
+def test_rules_and_dashboards_query_only_what_is_exported(said: str) -> None:
     rules = [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
     recorded = {rule["record"] for rule in rules if "record" in rule}
     queries = [rule["expr"] for rule in rules]
     queries += [query for panels in dashboards().values() for _, query in panels]
-    asked = {name for query in queries for name in metrics_of(query)}
+    queried = {name for query in queries for name in metrics_of(query)}
     assert len(queries) > 30
-    assert asked - samples(said).keys() - recorded - OTHERS == set()
-    assert recorded <= asked, "a rule that nobody reads"
+    assert queried - samples(said).keys() - recorded - OTHERS == set()
+    assert recorded <= queried, "a rule that nobody reads"
 
 
 def metrics_of(query: str) -> set[str]:
@@ -240,7 +240,7 @@ def test_an_exporter_whose_sampler_ended_says_nothing_old(tmp_path: Path) -> Non
     short.close()
 
 
-def test_an_exporter_ends_with_what_it_is_told(tmp_path: Path) -> None:
+def test_an_exporter_ends_with_its_program(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "1000"]) as lab:
         exporter = Exporter(fake_host(tmp_path, "s0", ends_with=lab.pid))
         assert b"roundabout_interface_up" in exporter.query("own")

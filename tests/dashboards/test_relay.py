@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The relay, with hosts that are programs here: who is asked, what comes of hosts that end; nothing is left."""
+"""The relay, with hosts that are programs here: which are scraped, what comes of hosts that end; nothing is left."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from urllib.request import ProxyHandler, build_opener
 import pytest
 
 from roundabout.core.errors import RoundaboutError
-from roundabout.dashboards import exporters as asking, relay as relay_module
+from roundabout.dashboards import exporters, relay as relay_module
 from roundabout.dashboards.exporters import ExporterPool
 from roundabout.dashboards.relay import Relay, run_relay
 from roundabout.runner.hosts.connections import LostHostError
@@ -73,7 +73,7 @@ def running(folder: Path) -> list[int]:
     return found
 
 
-def test_hosts_are_asked_at_once_and_nothing_is_left(tmp_path: Path) -> None:
+def test_hosts_are_scraped_at_once_and_nothing_is_left(tmp_path: Path) -> None:
     standing = [fake_host(tmp_path, f"s{number}") for number in range(6)]
     with relay_of(standing) as relay, ThreadPoolExecutor(6) as pool:
         assert targets(relay) == {f"/metrics/fake/s{number}" for number in range(6)}
@@ -105,7 +105,7 @@ def test_hosts_come_and_go(tmp_path: Path) -> None:
 
 
 def test_a_host_that_is_lost_stays_a_target_and_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "AGAIN_S", 3600)
+    monkeypatch.setattr(exporters, "AGAIN_S", 3600)
     with relay_of([fake_host(tmp_path, "s0")]) as relay:
         for pid in running(tmp_path):
             os.kill(pid, signal.SIGKILL)
@@ -167,7 +167,7 @@ class LookedUpAddress(tuple[str, str]):
 
 
 def test_a_node_may_be_removed_during_a_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "Exporter", InstantExporter)
+    monkeypatch.setattr(exporters, "Exporter", InstantExporter)
     standing = [fake_host(tmp_path, "s0")]
     pool = ExporterPool(lambda: list(standing))
     pool.update()

@@ -102,7 +102,7 @@ def test_a_plugin_quantity_is_known_only_if_its_folder_is_on_the_path(outside: P
     assert "unevenness of iteration time" in listed.stdout
 
 
-def test_a_misspelt_one_is_told_what_was_meant(outside: Path, tmp_path: Path) -> None:
+def test_a_misspelt_one_gets_a_suggestion(outside: Path, tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(path.read_text().replace("what: unevenness", "what: uneveness"))
     done = roundabout(tmp_path, "validate", "mine.yaml", path=outside)

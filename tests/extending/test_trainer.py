@@ -88,7 +88,7 @@ def test_a_plugin_trainers_fields_are_checked_in_experiments(
     assert said in " ".join(done.stderr.split())
 
 
-def test_the_schema_tells_editors_about_it(folder: Path) -> None:
+def test_the_schema_for_editors_has_it(folder: Path) -> None:
     assert roundabout(folder, "schema", "--folder", str(folder / "schema")).returncode == 0
     schema = json.loads((folder / "schema" / "experiment.json").read_text())
     assert "of what the profile computes" in json.dumps(schema)

@@ -36,9 +36,9 @@ PROGRAMS = ("replay", "route_probe.py", "sampler", "settings.py", "transport")
 
 @dataclass(frozen=True)
 class Faults:
-    """What goes wrong on a host, once each: the first program that asks has the fault.
+    """What goes wrong on a host, once each: the first program that reads it has the fault.
 
-    A list of values goes to the programs that ask, one each: the trainer of a host asks once an attempt.
+    A list of values goes to the programs that read it, one each: the trainer of a host reads it once an attempt.
     """
 
     # The trainer.

@@ -71,34 +71,34 @@ rates_of_links = st.fixed_dictionaries({edge: st.floats(0.5, 40) for edge in edg
 
 
 @given(flows, rates_of_links)
-def test_rates_exceed_neither_link_capacities_nor_demands(asking, capacity):
-    rates = max_min_rates(asking, capacity)
+def test_rates_exceed_neither_link_capacities_nor_demands(demanding, capacity):
+    rates = max_min_rates(demanding, capacity)
     for edge, most in capacity.items():
-        assert sum(rate for flow, rate in zip(asking, rates, strict=True) if edge in flow.path) <= most * (1 + 1e-9)
-    assert all(0 < rate <= flow.demand for flow, rate in zip(asking, rates, strict=True))
+        assert sum(rate for flow, rate in zip(demanding, rates, strict=True) if edge in flow.path) <= most * (1 + 1e-9)
+    assert all(0 < rate <= flow.demand for flow, rate in zip(demanding, rates, strict=True))
 
 
 @given(flows, rates_of_links)
-def test_an_unsatisfied_flow_has_the_largest_share_of_a_full_link(asking, capacity):
-    rates = max_min_rates(asking, capacity)
-    share = [rate / flow.weight for flow, rate in zip(asking, rates, strict=True)]
-    for flow, rate, own in zip(asking, rates, share, strict=True):
+def test_an_unsatisfied_flow_has_the_largest_share_of_a_full_link(demanding, capacity):
+    rates = max_min_rates(demanding, capacity)
+    share = [rate / flow.weight for flow, rate in zip(demanding, rates, strict=True)]
+    for flow, rate, own in zip(demanding, rates, share, strict=True):
         if rate >= flow.demand:
             continue
         bottlenecks = []
         for edge in flow.path:
-            on_edge = [i for i, other in enumerate(asking) if edge in other.path]
+            on_edge = [i for i, other in enumerate(demanding) if edge in other.path]
             full = sum(rates[i] for i in on_edge) >= capacity[edge] * (1 - 1e-9)
             bottlenecks.append(full and max(share[i] for i in on_edge) <= own * (1 + 1e-9))
         assert any(bottlenecks)
 
 
 @given(flows, rates_of_links, st.randoms(use_true_random=False))
-def test_the_order_of_flows_does_not_matter(asking, capacity, random):
-    order = list(range(len(asking)))
+def test_the_order_of_flows_does_not_matter(demanding, capacity, random):
+    order = list(range(len(demanding)))
     random.shuffle(order)
-    straight = max_min_rates(asking, capacity)
-    shuffled = max_min_rates([asking[i] for i in order], capacity)
+    straight = max_min_rates(demanding, capacity)
+    shuffled = max_min_rates([demanding[i] for i in order], capacity)
     assert [straight[i] for i in order] == pytest.approx(shuffled, rel=1e-9)
 
 
@@ -116,22 +116,22 @@ ranked = st.lists(
 
 
 @given(ranked, rates_of_links)
-def test_a_higher_priority_gets_what_it_would_get_without_lower_ones(asking, capacity):
-    rates = max_min_rates(asking, capacity)
-    for least in {flow.priority for flow in asking}:
-        upper = [i for i, flow in enumerate(asking) if flow.priority >= least]
-        assert [rates[i] for i in upper] == max_min_rates([asking[i] for i in upper], capacity)
+def test_a_higher_priority_gets_what_it_would_get_without_lower_ones(demanding, capacity):
+    rates = max_min_rates(demanding, capacity)
+    for least in {flow.priority for flow in demanding}:
+        upper = [i for i, flow in enumerate(demanding) if flow.priority >= least]
+        assert [rates[i] for i in upper] == max_min_rates([demanding[i] for i in upper], capacity)
 
 
 @given(ranked, rates_of_links)
-def test_an_unsatisfied_flow_crosses_a_link_full_of_its_priority_or_higher(asking, capacity):
-    rates = max_min_rates(asking, capacity)
-    assert all(0 <= rate <= flow.demand for flow, rate in zip(asking, rates, strict=True))
-    for flow, rate in zip(asking, rates, strict=True):
+def test_an_unsatisfied_flow_crosses_a_link_full_of_its_priority_or_higher(demanding, capacity):
+    rates = max_min_rates(demanding, capacity)
+    assert all(0 <= rate <= flow.demand for flow, rate in zip(demanding, rates, strict=True))
+    for flow, rate in zip(demanding, rates, strict=True):
         carried = {
             edge: sum(
                 other_rate
-                for other, other_rate in zip(asking, rates, strict=True)
+                for other, other_rate in zip(demanding, rates, strict=True)
                 if edge in other.path and other.priority >= flow.priority
             )
             for edge in flow.path
@@ -238,10 +238,10 @@ def test_the_order_of_jobs_does_not_matter(several):
 
 @settings(max_examples=30)
 @given(st.lists(phases, min_size=1, max_size=3), st.lists(st.integers(1, 40), min_size=1, max_size=4))
-def test_jobs_that_go_on_take_the_times_of_jobs_simulated_at_once(several, asked):
+def test_jobs_that_go_on_take_the_times_of_jobs_simulated_at_once(several, requested):
     jobs = [two_ways(own) for own in several]
     endless = EndlessJobs(jobs, PAYLOAD)
-    for iterations in asked:
+    for iterations in requested:
         assert endless.iteration_times(iterations) == iteration_times(jobs, PAYLOAD, iterations)
 
 

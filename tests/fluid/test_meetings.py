@@ -42,8 +42,8 @@ def trial(of_each: Mapping[str, Any] | None = None, **of_jobs: Mapping[str, Any]
     """Figure 1's two jobs, quicker; what a job says of its transport goes before what is said of each."""
     jobs = {}
     for name, job in FIGURE_1.jobs.items():
-        asked = {"name": "dcqcn", "set": "sigcomm15", "T_us": 125} | dict(of_each or {}) | dict(of_jobs.get(name, {}))
-        transport = Transport.model_validate(asked, context={FOLDER: "."})
+        content = {"name": "dcqcn", "set": "sigcomm15", "T_us": 125} | dict(of_each or {}) | dict(of_jobs.get(name, {}))
+        transport = Transport.model_validate(content, context={FOLDER: "."})
         jobs[name] = job.model_copy(update={"transport": transport, "profile": shorter(job.profile)})
     return FIGURE_1.model_copy(update={"jobs": jobs})
 

@@ -161,7 +161,7 @@ def test_a_time_shift_moves_a_job_from_its_arrival():
 
 
 def test_rings_take_what_they_took_before_there_were_other_patterns():
-    """Frozen: computed by the model that knew rings only."""
+    """Frozen: computed by the model that had rings only."""
     edges = [("a", "b"), ("b", "c"), ("c", "a"), ("b", "a")]
     capacity = {
         edge: 43 * BYTES_PER_MS_OF_GBPS * factor for edge, factor in zip(edges, (1, 0.6, 0.8, 0.5), strict=True)

@@ -57,7 +57,7 @@ def test_the_fluid_testbed_reproduces_the_fluid_limits(flagship: Run) -> None:
     limits = fluid_limits(load_experiment("unfair-vgg19").cells[1].spec)
     assert medians(flagship, "alone") == pytest.approx([limit.alone_ms for limit in limits.values()], rel=1e-3)
     assert medians(flagship, "fair") == pytest.approx([limit.fair_ms for limit in limits.values()], rel=1e-3)
-    assert medians(flagship, "unfair") == medians(flagship, "fair")  # it knows no transports
+    assert medians(flagship, "unfair") == medians(flagship, "fair")  # it has no transports
 
 
 @pytest.fixture(scope="module")

@@ -120,16 +120,16 @@ def figures(run: Run, what: str, of: str, over: str | None = None) -> dict[str, 
     }
 
 
-def test_quantities_tell_how_jobs_do_under_time_shifts(run: Run) -> None:
+def test_quantities_show_how_jobs_do_under_time_shifts(run: Run) -> None:
     assert figures(run, "compatibility score", "given") == {"given": 1}
     assert 0.7 < figures(run, "compatibility score", "incompatible")["incompatible"] < 0.9
     assert figures(run, "median communication time", "measured") == pytest.approx({"j1": 143, "j2": 143}, rel=0.01)
     for what in ("median communication time over that", "99 % tail of communication time over that"):
         assert figures(run, what, "measured", "alone") == pytest.approx({"j1": 1, "j2": 1}, rel=0.02)
-    told = figures(run, "adjustments per minute", "measured")
+    measured = figures(run, "adjustments per minute", "measured")
     rows = rows_of(run, "measured", "j1")
     minutes = (rows[-1]["comm_end_ns"] - rows[0]["start_ns"]) / 60e9
-    assert told["j1"] == pytest.approx(sum(row["delay_ms"] > 0 for row in rows) / minutes)
+    assert measured["j1"] == pytest.approx(sum(row["delay_ms"] > 0 for row in rows) / minutes)
     assert figures(run, "adjustments per minute", "incompatible") == {}
     assert figures(run, "speedup of 90 % tail of iteration time", "measured", "alone")["j1"] == pytest.approx(
         1, rel=0.03

@@ -95,9 +95,9 @@ def rack(folder: Path) -> Rack:
 
 def commands(site: HostGroup, trial: PlannedTrial, sampler: Path | None) -> Iterator[tuple[str, list[str]]]:
     """Where, and what, in the order in which a trial starts them."""
-    asked = trial.spec.capture
-    assert asked
-    yield from ((f"{host}: capture", captures.capture_command(site.hosts[host], asked)) for host in asked.hosts)
+    capture = trial.spec.capture
+    assert capture
+    yield from ((f"{host}: capture", captures.capture_command(site.hosts[host], capture)) for host in capture.hosts)
     if sampler:
         yield "controller: sampler", controller_sampler(sampler)
     yield from (("controller: sampler of a switch", argv) for argv in site.switch_samplers())

@@ -60,7 +60,7 @@ def test_a_programs_needs_are_read_from_it() -> None:
 
 
 def test_structures_that_a_kernel_lacks_are_named(tmp_path: Path) -> None:
-    """A program's own BTF stands for that of a kernel which has the structures that it knows, and no others."""
+    """A program's own BTF stands for that of a kernel which has the structures that it uses, and no others."""
     program = BUILT / "mltcp_cubic.bpf.o"
     (tmp_path / "old").write_bytes(Elf(program.read_bytes()).section(".BTF") or b"")
     _, (kernel,) = check_kernels(BUILT / "dcqcn.bpf.o", (tmp_path / "old",))
@@ -286,7 +286,7 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Judge:
     return Judge(tmp_path)
 
 
-def test_a_window_that_never_grows_is_told(judge: Judge) -> None:
+def test_a_window_that_never_grows_is_reported(judge: Judge) -> None:
     figures = judge("still", "alone")
     assert "gbps" in [each.name for each in failures(figures)]
 

@@ -88,18 +88,18 @@ def namespaces_in_use() -> set[str]:
 
 def bpf_objects(lab: Lab) -> set[tuple[str, int]]:
     """The ids of a lab's pinned map, of the programs that use it, and of all their maps."""
-    pinned = int(_ask_kernel("id", str(lab.files.ports_map)))
-    programs = [each for each in json.loads(_ask_kernel("list"))["prog"] if pinned in each["map_ids"]]
+    pinned = int(_query_kernel("id", str(lab.files.ports_map)))
+    programs = [each for each in json.loads(_query_kernel("list"))["prog"] if pinned in each["map_ids"]]
     maps = {each for program in programs for each in program["map_ids"]}
     return {("prog", program["id"]) for program in programs} | {("map", each) for each in maps}
 
 
 def bpf_objects_alive() -> set[tuple[str, int]]:
-    alive = json.loads(_ask_kernel("list"))
+    alive = json.loads(_query_kernel("list"))
     return {(kind, each["id"]) for kind in ("prog", "map") for each in alive[kind]}
 
 
-def _ask_kernel(*words: str) -> str:
+def _query_kernel(*words: str) -> str:
     command = [str(BUILD / "bin/bpf_objects"), *words]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 

@@ -79,9 +79,9 @@ def test_hosts_and_ports_hold_the_planned_settings(transport: dict[str, Any], la
     try:
         labs.check_trial(spec)
     except LabError as error:
-        told = f"{error.message}\n{error.hint}"
-        if not re.fullmatch(rf"({REFUSED}).*\nchoose .*--scale or --dilation", told):
-            pytest.fail(told)
+        refusal = f"{error.message}\n{error.hint}"
+        if not re.fullmatch(rf"({REFUSED}).*\nchoose .*--scale or --dilation", refusal):
+            pytest.fail(refusal)
         return
     calibration = labs.calibration
     document = settings_document(spec, "s0", calibration, labs.dilation)

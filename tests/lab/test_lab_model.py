@@ -404,7 +404,7 @@ def test_tcp_settings_of_an_experiment_reach_tcp_hosts_only():
     assert rdma["net.ipv4.tcp_ecn"] == 1  # what stands for RDMA lives on marks
 
 
-def asking(**changed):
+def changed_trial(**changed):
     """The fair trial of the flagship, and the lab's ports and settings for it, changed."""
     fair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair").spec
     transport = Transport(name=changed.pop("transport", "reno"))
@@ -420,7 +420,7 @@ def asking(**changed):
 
 
 def test_without_settings_ports_and_tcp_are_as_the_calibration_has_them():
-    fifos, ecn, sysctl = asking()
+    fifos, ecn, sysctl = changed_trial()
     assert fifos == {0x10003: 1 << 20, 0x10002: load_calibration().queue_bytes.lossless}
     assert ecn == load_calibration().ecn
     assert (sysctl["net.ipv4.tcp_ecn"], sysctl["net.ipv4.tcp_early_retrans"]) == (1, 0)
@@ -428,12 +428,12 @@ def test_without_settings_ports_and_tcp_are_as_the_calibration_has_them():
 
 
 def test_drop_tail_queues_hold_1_ms_mark_nothing_and_use_tail_probes():
-    fifos, ecn, sysctl = asking(queue="drop-tail")
+    fifos, ecn, sysctl = changed_trial(queue="drop-tail")
     assert fifos[0x10002] == 53_750  # of 430 Mbit/s
     assert ecn.kmin_bytes == ecn.kmax_bytes > max(fifos.values())
     assert (sysctl["net.ipv4.tcp_ecn"], sysctl["net.ipv4.tcp_early_retrans"]) == (0, 3)
     assert sysctl["net.ipv4.tcp_wmem"] == "4096 4194304 33554432"
-    assert asking(queue="drop-tail", tcp=Tcp(tail_loss_probes=False))[2]["net.ipv4.tcp_early_retrans"] == 0
+    assert changed_trial(queue="drop-tail", tcp=Tcp(tail_loss_probes=False))[2]["net.ipv4.tcp_early_retrans"] == 0
     short = star_of_stars(2, 2).model_copy(update={"queue_bytes": 2_500_000})
     spec = load_experiment("unfair-vgg19").cells[0].spec.model_copy(update={"queue": "drop-tail", "topology": short})
     queue = next(iter(port_queues.port_queues(lay_out(short), load_calibration(), 100, 1, spec).values()))
@@ -444,16 +444,16 @@ def test_drop_tail_queues_hold_1_ms_mark_nothing_and_use_tail_probes():
 
 
 def test_a_step_is_one_threshold_of_twenty_packets_at_least():
-    fifos, ecn, sysctl = asking(queue="step", transport="dctcp")
+    fifos, ecn, sysctl = changed_trial(queue="step", transport="dctcp")
     assert fifos[0x10002] == load_calibration().queue_bytes.lossless
     assert ecn == Ecn(kmin_bytes=30_000, kmax_bytes=30_000, pmax=1)
     assert (sysctl["net.ipv4.tcp_ecn"], sysctl["net.ipv4.tcp_early_retrans"]) == (1, 0)
 
 
 def test_priorities_have_a_fifo_each_and_the_higher_ones_come_first():
-    fifos, _, _ = asking(priorities=(2, 1))
+    fifos, _, _ = changed_trial(priorities=(2, 1))
     assert list(fifos) == [0x10003, 0x10011, 0x10002]
-    assert list(asking(priorities=(7, 7))[0]) == [0x10003, 0x10002]  # alike, they share one
+    assert list(changed_trial(priorities=(7, 7))[0]) == [0x10003, 0x10002]  # alike, they share one
 
 
 def test_cross_traffic_apart_from_jobs_is_for_a_rack():

@@ -68,9 +68,9 @@ def test_an_interrupt_waits_for_who_still_writes(lab_name, monkeypatch, tmp_path
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     name = lab_name()
-    # Tests in a shell's background were told to ignore Ctrl-C.
-    heeding = ["env", "--default-signal=INT"]
-    command = [*heeding, sys.executable, "-m", "roundabout.cli.main", "lab", "up", "--name", name]
+    # Tests in a shell's background were started to ignore Ctrl-C.
+    with_sigint = ["env", "--default-signal=INT"]
+    command = [*with_sigint, sys.executable, "-m", "roundabout.cli.main", "lab", "up", "--name", name]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as builder:
         assert wait_until((paths.LABS / name / "share").exists, 20)
         builder.send_signal(signal.SIGINT)

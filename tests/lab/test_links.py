@@ -115,9 +115,9 @@ def test_a_mark_of_an_earlier_connection_is_not_the_next_ones(marking_lab):
         client.shutdown(socket.SHUT_WR)
         while connection.recv(1 << 16):
             pass
-    heard = lab.echo_times().since(before)
-    assert heard.echoes > 0
-    assert heard.total_us / heard.echoes < 500_000
+    seen = lab.echo_times().since(before)
+    assert seen.echoes > 0
+    assert seen.total_us / seen.echoes < 500_000
 
 
 def _send_orphans(source, destination):
@@ -340,13 +340,13 @@ def _trunk(lab: Lab) -> int:
 def _queue(lab: Lab, switch: str, towards: str) -> dict[str, int]:
     port = next(port for port in lab.ports if (port.switch, port.towards) == (switch, towards))
 
-    def ask() -> dict[str, int]:
+    def read_limits() -> dict[str, int]:
         with IPRoute() as netlink:
             root = next(each for each in netlink.get_qdiscs(index=port.ifindex) if each.get_attr("TCA_KIND") == "htb")
         queue = root.get_attr("TCA_STATS2").get_attr("TCA_STATS_QUEUE")
         return {"backlog": queue["backlog"], "drop": queue["drops"]}
 
-    return run_inside(lab.pids()[switch], ask)
+    return run_inside(lab.pids()[switch], read_limits)
 
 
 def _set_sysctl(lab: Lab, host: str, name: str, value: int) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a trial asks of ports, in a lab that stands: queues that transports are meant for, and strict priorities."""
+"""What a trial requires of ports, in a lab that stands: queues that transports are meant for, and strict priorities."""
 
 import socket
 import threading
@@ -38,11 +38,11 @@ def ports(lab: Lab) -> set[tuple[tuple[int, int], ...]]:
     """What the kernel says of ports' FIFOs: class and limit, of all ports."""
     pids = lab.pids()
 
-    def ask(ifindex: int) -> dict[int, int]:
+    def read_backlogs(ifindex: int) -> dict[int, int]:
         with IPRoute() as netlink:
             return port_queues.read_fifos(netlink, ifindex)
 
-    found = (run_inside(pids[port.switch], lambda port=port: ask(port.ifindex)) for port in lab.ports)
+    found = (run_inside(pids[port.switch], lambda port=port: read_backlogs(port.ifindex)) for port in lab.ports)
     return {tuple(sorted(each.items())) for each in found}
 
 

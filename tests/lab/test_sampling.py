@@ -78,5 +78,5 @@ def test_samples_come_at_their_period_and_none_is_lost(lab):
     assert own["dropped_lines"][-1] == 0
     assert own["samples"][-1] == len(samples["port"]["before_ns"])
     periods = (samples["port"]["before_ns"][-2] - samples["port"]["before_ns"][0]) / 10e6
-    # All but the last sample, which comes when it is asked for, are on the grid or counted as missed.
+    # All but the last sample, which comes when it is requested, are on the grid or counted as missed.
     assert abs(own["samples"][-1] - 1 + own["missed"][-1] - (periods + 1)) < 1

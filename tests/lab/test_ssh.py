@@ -35,7 +35,7 @@ def test_a_host_has_its_own_name_processes_and_folders(lab):
     assert lines[lines.index("/run:") + 1 :] == ["roundabout", "sshd", "", "/sys/class/net:", "eth0", "lo", "1"]
 
 
-def test_hosts_know_each_other_by_name(lab):
+def test_hosts_reach_each_other_by_name(lab):
     assert run(lab, "s0", "getent ahostsv4 s3").stdout.split()[0] == lab.hosts["s3"].address
 
 

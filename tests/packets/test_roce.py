@@ -67,7 +67,7 @@ def test_a_drop_costs_one_packet_or_all_that_were_sent_since(retransmission: int
 
 
 def test_a_lost_tail_is_repeated_after_the_timeout_alone() -> None:
-    # Of 30 packets of each of two hosts the queue drops the last ones. Nothing behind them tells of it, nor of what has
+    # Of 30 packets of each of two hosts the queue drops the last ones. Nothing behind them shows it, nor of what has
     # arrived since the last NACK, which comes twice.
     net = Tree(STAR, queue_bytes=5 * PACKET)
     plan = change_plan(NEVER_SLOWER, retransmission=SELECTIVE_REPEAT)
@@ -203,7 +203,7 @@ SHARED = r"jobs.j1.transport.cnp_scope: found port with several flows to a host,
         (trial(4, cnp_scope="port"), SHARED),
         (trial(4, set="nvidia"), SHARED),
         (trial(4, set="hpcc"), None),
-        (trial(1, set="nvidia"), None),  # a port that hears one flow keeps its gap
+        (trial(1, set="nvidia"), None),  # a port that receives one flow keeps its gap
     ],
 )
 def test_what_only_nics_have_is_refused_elsewhere(spec: TrialSpec, message: str | None) -> None:

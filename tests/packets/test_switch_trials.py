@@ -144,7 +144,7 @@ def test_weights_divide_a_link_between_priorities() -> None:
     assert np.ptp(high[both]) / np.ptp(low[both]) == pytest.approx(2, rel=0.02)
 
 
-def test_tables_tell_queues_and_buffers(tmp_path: Path) -> None:
+def test_tables_have_queues_and_buffers(tmp_path: Path) -> None:
     topology = load_topology("dumbbell-2x2").model_copy(update={"buffer": SharedBuffer(bytes=4_000_000, alpha=1)})
     fields = {
         **FILE,

@@ -173,7 +173,7 @@ def test_a_receiver_acknowledges_each_segment_while_its_window_grows() -> None:
     assert net.engine.connection_result(pair).acks == 100 + 900 // 2
 
 
-def test_the_segment_that_tells_of_a_reduction_is_acknowledged_at_once() -> None:
+def test_the_segment_that_reports_a_reduction_is_acknowledged_at_once() -> None:
     # The receiver acknowledges the first 16 segments one by one, and from then on the last one and that with CWR. The
     # first 9 of 30 leave more than 20 behind. Without CWR's, the sender would wait for the timer of 40 ms.
     marks = {"kmin_bytes": 20 * PACKET, "kmax_bytes": 20 * PACKET, "pmax": 1.0}

@@ -117,8 +117,8 @@ def test_queues_and_settings_choose_what_linux_does() -> None:
     hosts = Fabric().tcp
     assert tcp_settings(drops, hosts).items() >= {"is_ecn": 0, "has_tail_loss_probe": 1, "ack_segments": 2}.items()
     assert tcp_settings(marks, hosts).items() >= {"is_ecn": 1, "has_tail_loss_probe": 0}.items()
-    asked = trial({"name": "cubic"}, tcp={"ecn": True, "tail_loss_probes": False, "delayed_acks": False})
-    assert tcp_settings(asked, hosts).items() >= {"is_ecn": 1, "has_tail_loss_probe": 0, "ack_segments": 1}.items()
+    requested = trial({"name": "cubic"}, tcp={"ecn": True, "tail_loss_probes": False, "delayed_acks": False})
+    assert tcp_settings(requested, hosts).items() >= {"is_ecn": 1, "has_tail_loss_probe": 0, "ack_segments": 1}.items()
 
 
 def test_dctcp_is_marked_in_any_queue() -> None:

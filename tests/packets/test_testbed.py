@@ -109,7 +109,7 @@ def test_trials_are_computed_ahead_and_dropped_at_the_end() -> None:
     trials = make_run_plan(PacketsProvider(), experiment, {}, {}).trials
     ahead, here = TrialsAhead(Fabric()), TrialsAhead(Fabric())
     with ahead.computing(trials):
-        for trial in (trials[0], trials[3]):  # the others are begun, and never asked for
+        for trial in (trials[0], trials[3]):  # the others are begun, and never requested
             computed = ahead.play(trial).iterations["j1" if "j1" in trial.spec.jobs else "j2"]
             assert computed.tobytes() in [each.tobytes() for each in here.play(trial).iterations.values()]
     assert all("packets-ahead" not in thread.name for thread in threading.enumerate())

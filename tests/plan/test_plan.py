@@ -254,12 +254,12 @@ def test_a_trial_with_inputs_comes_after_the_trials_that_give_them(folder: Path)
     plan = plan_of(folder, take)
     places = {trial.key: place for place, trial in enumerate(plan.trials)}
     for trial in plan.trials:
-        told = {other.key for other in plan.trials if (other.variant, other.repetition) == ("alone", trial.repetition)}
-        assert set(trial.depends_on) == (told if trial.variant == "unfair" else set())
+        alone = {other.key for other in plan.trials if (other.variant, other.repetition) == ("alone", trial.repetition)}
+        assert set(trial.depends_on) == (alone if trial.variant == "unfair" else set())
         assert all(places[key] < places[trial.key] for key in trial.depends_on)
 
 
-def test_expected_times_know_who_is_there(folder: Path) -> None:
+def test_expected_times_count_the_jobs_that_are_there(folder: Path) -> None:
     """j2 comes when j1 has long departed, and runs iterations of its own: they never share the link."""
 
     def timeline(document: dict[str, Any]) -> None:

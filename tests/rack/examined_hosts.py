@@ -114,7 +114,7 @@ def add_all(tools: Path) -> None:
     add_tool(tools / "ping", f'echo "$@" >> {tools.parent}/pinged')
 
 
-def ask(inventory_file: Path, root: Path, path: str, gpu: str = "check") -> subprocess.CompletedProcess[str]:
+def examine(inventory_file: Path, root: Path, path: str, gpu: str = "check") -> subprocess.CompletedProcess[str]:
     text = inventory_file.read_text()
     given = f'gpu: {gpu}, clock: chrony, mtu_bytes: 1500, irq_cpus: "0-7",'
     inventory_file.write_text(text.replace("mtu_bytes: 4200,", given))

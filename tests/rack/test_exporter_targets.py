@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of a rack's servers: over SSH, as `roundabout provision` deployed it."""
+"""What is read of a rack's servers: over SSH, as `roundabout provision` deployed it."""
 
 from pathlib import Path
 

@@ -23,7 +23,7 @@ from tests.rack.examined_hosts import (
     add_new_nic,
     add_pci,
     add_tool,
-    ask,
+    examine,
     furnish,
 )
 
@@ -41,7 +41,7 @@ ON_P2 = NV.format("True(1)").replace("_P1", "_P2")
 def test_a_machine_with_nothing(inventory_file: Path, tmp_path: Path, driver: str) -> None:
     inventory_file.write_text(inventory_file.read_text().replace("driver: inbox", f"driver: {driver}"))
     (tmp_path / "nothing").mkdir()
-    done = ask(inventory_file, tmp_path / "nothing", "/nowhere")
+    done = examine(inventory_file, tmp_path / "nothing", "/nowhere")
     assert (done.returncode, done.stderr) == (0, "")
     findings = list(parse(done.stdout))
     names = {each.name for each in findings}
@@ -59,7 +59,7 @@ def test_a_machine_with_all(inventory_file: Path, tmp_path: Path) -> None:
     add_ethtool(root / "usr/sbin/ethtool")
     for name in ("chronyc", "dcb"):
         add_tool(root / "usr/sbin" / name)  # which is not on the path of who is not root
-    done = ask(inventory_file, root, str(tools))
+    done = examine(inventory_file, root, str(tools))
     assert (done.returncode, done.stderr) == (0, "")
     assert [each for each in parse(done.stdout) if not each.good] == []
     assert (tmp_path / "pinged").read_text().split().count("1472") == 11  # the others of twelve; of an MTU of 1500
@@ -142,7 +142,7 @@ def test_doctor_names_conditions_that_would_spoil_a_trial(
         (root / path).write_text(f"{content}\n")
     for tool, script in programs.items():
         add_tool(tools / tool, script)
-    done = ask(inventory_file, root, str(tools))
+    done = examine(inventory_file, root, str(tools))
     assert (done.returncode, done.stderr) == (0, "")
     (wrong,) = (each for each in parse(done.stdout) if not each.good)
     assert wrong.name == name
@@ -157,7 +157,7 @@ def test_other_uses_of_a_nic_are_found_unless_the_inventory_permits_them(
     text = inventory_file.read_text()
     inventory_file.write_text(text.replace("mtu_bytes: 4200,", f"mtu_bytes: 4200, shared_nic: {shared_nic},"))
     add_tool(tmp_path / "tools/ip", "echo 0.0.0.1 dev ens1f0np0")
-    done = ask(inventory_file, tmp_path / "root", str(tmp_path / "tools"))
+    done = examine(inventory_file, tmp_path / "root", str(tmp_path / "tools"))
     assert ("NIC for data" in {each.name for each in parse(done.stdout)}) == (not shared_nic)
 
 
@@ -166,7 +166,7 @@ def test_the_command_that_separates_merged_classes_is_named(inventory_file: Path
     output = Path(__file__).parents[1] / "cases/rack/mlnx_qos-switch-driven-dcbx.txt"
     add_tool(tmp_path / "tools/mlnx_qos", f"exec /bin/cat {output}")
     furnish(tmp_path / "root")
-    done = ask(inventory_file, tmp_path / "root", str(tmp_path / "tools"))
+    done = examine(inventory_file, tmp_path / "root", str(tmp_path / "tools"))
     found = {each.name: each for each in parse(done.stdout)}["traffic classes"]
     assert found.found == "priorities share classes: 0 3 6"
     assert found.mend.endswith("mlnx_qos -i ens1f0np0 -d os -p 1,0,2,3,4,5,6,7")
@@ -186,7 +186,7 @@ def test_doctor_names_firmware_that_ignores_dcqcn_now_or_after_a_boot(
     inventory_file: Path, tmp_path: Path, legacy: str, user: str, found: str | None
 ) -> None:
     add_new_nic(tmp_path / "root", tmp_path / "tools", legacy, user)
-    said = parse(ask(inventory_file, tmp_path / "root", str(tmp_path / "tools")).stdout)
+    said = parse(examine(inventory_file, tmp_path / "root", str(tmp_path / "tools")).stdout)
     (line,) = (each for each in said if each.name == "DCQCN in firmware")
     assert line.good == (found is None)
     assert line.found.startswith(found or "acts")
@@ -200,7 +200,7 @@ def test_the_second_port_has_names_of_its_own(inventory_file: Path, tmp_path: Pa
     (tmp_path / "root/sys/class/net/ens1f0np0/device").unlink()
     (tmp_path / "root/sys/class/net/ens1f0np0/device").symlink_to(second)
     add_tool(tmp_path / "tools/mstconfig", f'[ "$4 $5" != "LLDP_NB_DCBX_P2 DCBX_WILLING_P2" ] || echo "{ON_P2}"')
-    said = parse(ask(inventory_file, tmp_path / "root", str(tmp_path / "tools")).stdout)
+    said = parse(examine(inventory_file, tmp_path / "root", str(tmp_path / "tools")).stdout)
     (line,) = (each for each in said if each.name == "firmware's DCBX")
     assert (line.good, line.mend) == (False, "mstconfig -d 0000:3b:00.1 set LLDP_NB_DCBX_P2=0, and a reset of firmware")
 
@@ -212,7 +212,7 @@ def test_debugfs_that_is_closed_or_empty_is_no_dcqcn(inventory_file: Path, tmp_p
     file.unlink()
     if closed:
         file.symlink_to(file.name)  # open fails with ELOOP, for root, too
-    (found,) = (each for each in parse(ask(inventory_file, tmp_path, "/nowhere").stdout) if each.name == "DCQCN")
+    (found,) = (each for each in parse(examine(inventory_file, tmp_path, "/nowhere").stdout) if each.name == "DCQCN")
     assert (found.good, found.found) == (False, f"/sys/kernel/debug/mlx5/{PCI}/cc_params is closed or empty")
     assert "lockdown off" in found.mend
 
@@ -221,7 +221,7 @@ def test_firmware_that_is_not_willing_changes_nothing(inventory_file: Path, tmp_
     furnish(tmp_path / "root")
     add_tool(tmp_path / "tools/mlxconfig", f"echo '{NV.format('False(0)')}'")
     answers = {
-        each.name: each for each in parse(ask(inventory_file, tmp_path / "root", str(tmp_path / "tools")).stdout)
+        each.name: each for each in parse(examine(inventory_file, tmp_path / "root", str(tmp_path / "tools")).stdout)
     }
     assert answers["firmware's DCBX"].good
 
@@ -235,7 +235,7 @@ def test_soft_roce_is_an_rdma_device_of_the_nic_that_it_names(
     device.rmdir()
     (tmp_path / "sys/class/infiniband/mlx5_0").rename(tmp_path / "sys/class/infiniband/rxe0")
     (tmp_path / "sys/class/infiniband/rxe0/parent").write_text(f"{of}\n")
-    answers = {each.name: each for each in parse(ask(inventory_file, tmp_path, "/nowhere").stdout)}
+    answers = {each.name: each for each in parse(examine(inventory_file, tmp_path, "/nowhere").stdout)}
     assert answers["RDMA device"].found == found
     assert ("GID" in answers) == (found == "rxe0")
 
@@ -250,7 +250,7 @@ def test_dcqcn_of_another_nic_does_not_count(inventory_file: Path, tmp_path: Pat
     furnish(tmp_path)
     debugfs = tmp_path / "sys/kernel/debug/mlx5"
     (debugfs / PCI).rename(debugfs / "0000:af:00.0")
-    (found,) = (each for each in parse(ask(inventory_file, tmp_path, "/nowhere").stdout) if each.name == "DCQCN")
+    (found,) = (each for each in parse(examine(inventory_file, tmp_path, "/nowhere").stdout) if each.name == "DCQCN")
     assert (found.good, found.found) == (False, f"no /sys/kernel/debug/mlx5/{PCI}/cc_params")
 
 
@@ -270,7 +270,9 @@ def test_how_far_the_nearest_gpu_is(
     for gpu in gpus:
         node = str(int("pci0000:b" in gpu))
         add_pci(tmp_path, tmp_path / "sys/devices" / gpu, vendor="0x10de", numa_node=node, **{"class": "0x030000"})
-    (way,) = (each for each in parse(ask(inventory_file, tmp_path, "/nowhere").stdout) if each.name == "GPUDirect way")
+    (way,) = (
+        each for each in parse(examine(inventory_file, tmp_path, "/nowhere").stdout) if each.name == "GPUDirect way"
+    )
     assert (way.good, way.found[: len(found)]) == (good, found)
 
 
@@ -291,13 +293,13 @@ def test_how_a_nic_gets_at_a_gpus_memory(
         (tmp_path / path).parent.mkdir(parents=True)
         (tmp_path / path).write_text(f"{content}\n")
     (memory,) = (
-        each for each in parse(ask(inventory_file, tmp_path, "/nowhere").stdout) if each.name == "GPUDirect memory"
+        each for each in parse(examine(inventory_file, tmp_path, "/nowhere").stdout) if each.name == "GPUDirect memory"
     )
     assert memory.found == found
 
 
 @pytest.mark.parametrize("may_be_root", [True, False])
-def test_hosts_are_asked_as_root_where_their_user_may_be(
+def test_hosts_are_examined_as_root_where_their_user_may_be(
     inventory_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, may_be_root: bool
 ) -> None:
     """ssh and sudo are stand-ins; so is the login's banner."""
@@ -319,7 +321,7 @@ def test_supported_systems(inventory_file: Path, tmp_path: Path, system: str, go
     name, version = system.split()
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc/os-release").write_text(f'ID={name}\nVERSION_ID="{version}"\n')
-    (found,) = (each for each in parse(ask(inventory_file, tmp_path, "/nowhere").stdout) if each.name == "system")
+    (found,) = (each for each in parse(examine(inventory_file, tmp_path, "/nowhere").stdout) if each.name == "system")
     assert found.good is good
 
 
@@ -329,7 +331,7 @@ def test_a_systems_own_package_manager_is_named(
 ) -> None:
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc/os-release").write_text(f"ID={system}\n")
-    found = {each.name: each for each in parse(ask(inventory_file, tmp_path, "/nowhere").stdout)}
+    found = {each.name: each for each in parse(examine(inventory_file, tmp_path, "/nowhere").stdout)}
     assert {"apt-get", "dnf", "zypper"} & found.keys() == {manager}
     assert found["python3"].mend == f"{manager} install python3"
 
@@ -337,7 +339,7 @@ def test_a_systems_own_package_manager_is_named(
 def test_a_program_that_sudos_path_lacks_is_named_with_its_folder(inventory_file: Path, tmp_path: Path) -> None:
     """RHEL's sudoers has secure_path = /sbin:/bin:/usr/sbin:/usr/bin."""
     add_tool(tmp_path / "usr/local/bin/iperf3")
-    found = {each.name: each for each in parse(ask(inventory_file, tmp_path, "/nowhere").stdout)}
+    found = {each.name: each for each in parse(examine(inventory_file, tmp_path, "/nowhere").stdout)}
     assert found["iperf3"].found == "in /usr/local/bin, which is not in PATH"
     assert "secure_path" in found["iperf3"].mend
 

@@ -27,7 +27,7 @@ roce_slow_restart_en           | 0x00000001
 roce_slow_restart_idle_en      | 0x00000000
 min_ack_timeout_limit_disabled | 0x00000000
 """
-# Default, current, next boot: what is in force is noted. The device knows no ROCE_CC_LEGACY_DCQCN.
+# Default, current, next boot: what is in force is noted. The device has no ROCE_CC_LEGACY_DCQCN.
 NV = {
     "ROCE_CC_PRIO_MASK_P1": [255, 8, 255],
     "PCC_INT_EN": [0, 0, 1],

@@ -24,7 +24,7 @@ from tests.deadline import wait_for
 pytestmark = [pytest.mark.unit, pytest.mark.quiet]
 
 TOPOLOGY = load_topology("dumbbell-2x2")
-HEARD_ONCE = 'import sys; print("held", flush=True); sys.stdin.read()'
+ANSWERS_ONCE = 'import sys; print("held", flush=True); sys.stdin.read()'
 
 
 class Sshd(LocalConnection):
@@ -69,7 +69,7 @@ def test_a_host_goes_on_while_the_leases_holder_answers(guarded: Callable[[Lease
 def test_a_host_ends_its_connection_before_the_lease_can_end_unheard(
     guarded: Callable[[Lease], Program], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rack_lease, "HOLDER", HEARD_ONCE)
+    monkeypatch.setattr(rack_lease, "HOLDER", ANSWERS_ONCE)
     lease = Lease(LocalConnection(), "me", ["host s0"])
     guard = guarded(lease)
     begun_s = time.monotonic()
@@ -96,10 +96,10 @@ def test_a_stopped_owner_is_as_silent_as_a_dead_one(
 
 def test_an_answer_that_comes_late_confirms_only_what_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = "line = sys.stdin.readline(); time.sleep(0.6); print('held', line.strip(), flush=True)"
-    monkeypatch.setattr(rack_lease, "HOLDER", f"import time; {HEARD_ONCE.replace('sys.stdin.read()', slow)}")
+    monkeypatch.setattr(rack_lease, "HOLDER", f"import time; {ANSWERS_ONCE.replace('sys.stdin.read()', slow)}")
     lease = Lease(LocalConnection(), "me", ["host s0"])
     wait_for(lambda: len(lease.holder.lines) == 2, 10)
-    assert lease.left_s < 0.45  # 1 s from when it was asked, and not from its answer
+    assert lease.left_s < 0.45  # 1 s from its request, and not from its answer
     lease.end()
 
 
@@ -131,7 +131,7 @@ def provider(inventory_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 @pytest.fixture
 def silent_holder(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the holder of a lease answer only once."""
-    monkeypatch.setattr(rack_lease, "HOLDER", HEARD_ONCE)
+    monkeypatch.setattr(rack_lease, "HOLDER", ANSWERS_ONCE)
 
 
 def test_a_run_whose_lease_is_lost_while_a_host_reboots_does_not_wait_on(

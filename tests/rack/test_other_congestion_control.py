@@ -14,7 +14,7 @@ import pytest
 from roundabout.settings import settings
 from roundabout.settings.settings_host import Host, SettingsError
 from roundabout.testbeds.rack.examination import parse
-from tests.rack.examined_hosts import add_new_nic, add_tool, ask
+from tests.rack.examined_hosts import add_new_nic, add_tool, examine
 from tests.running import load_program
 
 pytestmark = pytest.mark.unit
@@ -48,7 +48,7 @@ def test_doctor_names_a_running_program_of_programmable_congestion_control(
     comm = tmp_path / "root/proc/77/comm"
     comm.parent.mkdir(parents=True)
     comm.write_text(f"{process}\n")
-    said = parse(ask(inventory_file, tmp_path / "root", str(tmp_path / "tools")).stdout)
+    said = parse(examine(inventory_file, tmp_path / "root", str(tmp_path / "tools")).stdout)
     (line,) = (each for each in said if each.name == "DCQCN in firmware")
     assert (line.good, line.found.split(",")[0]) == (False, f"ignored: {process} runs")
 
@@ -60,7 +60,7 @@ def test_doctor_names_what_is_in_dcqcns_place(
     inventory_file: Path, tmp_path: Path, legacy: str, user: str, other: str
 ) -> None:
     add_new_nic(tmp_path / "root", tmp_path / "tools", legacy, user)
-    said = parse(ask(inventory_file, tmp_path / "root", str(tmp_path / "tools")).stdout)
+    said = parse(examine(inventory_file, tmp_path / "root", str(tmp_path / "tools")).stdout)
     (line,) = (each for each in said if each.name == "DCQCN in firmware")
     assert f"; {other} is in its place" in line.found
 
@@ -71,7 +71,7 @@ def test_doctor_does_not_take_forced_rttcc_for_dcqcn(
 ) -> None:
     add_new_nic(tmp_path / "root", tmp_path / "tools")
     add_register_tool(tmp_path / "tools/mlxreg", register)
-    said = parse(ask(inventory_file, tmp_path / "root", str(tmp_path / "tools")).stdout)
+    said = parse(examine(inventory_file, tmp_path / "root", str(tmp_path / "tools")).stdout)
     (line,) = (each for each in said if each.name == "DCQCN in firmware")
     assert line.found == ("ignored: ZTR-RTTCC is forced (register PPCC)" if forced else "acts")
     assert ("mlxreg -d 0000:3b:00.0 --reg_name PPCC --set cmd_type=1" in line.mend) is forced

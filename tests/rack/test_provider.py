@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rack owes: its lease, and every host as it was found. Hosts are stand-ins on this machine."""
+"""What a rack must release: its lease, and every host as it was found. Hosts are stand-ins on this machine."""
 
 import json
 import subprocess
@@ -220,7 +220,7 @@ def test_a_banner_before_the_holders_answer_is_no_refusal(folder: Path, monkeypa
 def test_a_plugins_transport_is_copied_to_each_host_and_loaded(
     hosts: Hosts, provider: RackProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "mine.bpf.c").write_text('COUNTER(__u64, acks, "segments", "heard");')
+    (tmp_path / "mine.bpf.c").write_text('COUNTER(__u64, acks, "segments", "received");')
     built = tmp_path / "outside/mine"
     built.mkdir(parents=True)
     (built / "mine.bpf.o").write_bytes(bytes(range(256)))

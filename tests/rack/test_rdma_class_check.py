@@ -272,7 +272,7 @@ def test_an_interrupted_traffic_check_leaves_no_listener(fabric: Ends, monkeypat
             time.sleep(0.05)
 
     monkeypatch.setattr(rdma_class_check.Program, "finish", wait_without_killing)
-    monkeypatch.setattr(rdma_class_check, "call", interrupted)  # which asks whether the server listens
+    monkeypatch.setattr(rdma_class_check, "call", interrupted)  # which checks whether the server listens
     with pytest.raises(KeyboardInterrupt):
         list(rdma_class_check.check_traffic([ends], LosslessClasses()))
     with socket.socket() as probe:

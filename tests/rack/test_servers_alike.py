@@ -15,7 +15,7 @@ from roundabout.testbeds.rack.inventory import Inventory, read_inventory
 from roundabout.testbeds.rack.port_check import PORTS, check_ports
 from roundabout.testbeds.rack.rack import common_capabilities, host_of
 from roundabout.testbeds.rack.variables import server_variables
-from tests.rack.examined_hosts import CASES, add_ethtool, add_tool, ask, furnish
+from tests.rack.examined_hosts import CASES, add_ethtool, add_tool, examine, furnish
 
 pytestmark = pytest.mark.unit
 
@@ -36,7 +36,7 @@ def test_the_server_that_differs_is_named(
     findings = {}
     for host, changes in (("s0", ()), ("s1", (change,)), ("s2", ())):
         add_ethtool(tmp_path / "tools/ethtool", *changes)
-        findings[host] = list(parse(ask(inventory_file, tmp_path / "root", str(tmp_path / "tools")).stdout))
+        findings[host] = list(parse(examine(inventory_file, tmp_path / "root", str(tmp_path / "tools")).stdout))
     marked = mark_differences(findings)
     assert (marked["s0"], marked["s2"]) == (findings["s0"], findings["s2"])
     changed = [new for new, old in zip(marked["s1"], findings["s1"], strict=True) if new.good != old.good]
@@ -143,7 +143,7 @@ def test_the_gid_of_a_real_server(inventory_file: Path, tmp_path: Path) -> None:
         (port / "gid_attrs/types" / index).write_text(f"{kind}\n")
     text = inventory_file.read_text().replace("10.10.0.1/24", "10.10.0.56/24")
     inventory_file.write_text(text.replace("10.10.0.", "172.17.242."))
-    (found,) = (each for each in parse(ask(inventory_file, tmp_path, "/nowhere").stdout) if each.name == "GID")
+    (found,) = (each for each in parse(examine(inventory_file, tmp_path, "/nowhere").stdout) if each.name == "GID")
     assert found.found == "3 is 172.17.242.56 by RoCE v2"
 
 
@@ -163,7 +163,7 @@ def test_only_trainers_that_compute_need_a_recent_gpu_driver(
     gpu: str, good: bool, found: str, inventory_file: Path, tmp_path: Path
 ) -> None:
     add_tool(tmp_path / "tools/nvidia-smi", f"exec /bin/cat {CASES}/nvidia-smi-query.txt")
-    done = ask(inventory_file, tmp_path / "root", str(tmp_path / "tools"), gpu=gpu)
+    done = examine(inventory_file, tmp_path / "root", str(tmp_path / "tools"), gpu=gpu)
     (driver,) = (each for each in parse(done.stdout) if each.name == "GPU driver")
     assert (driver.good, driver.found) == (good, found)
 

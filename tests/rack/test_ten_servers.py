@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/how-to/ten-servers.md: its inventory has what its experiment, and the paper, ask for."""
+"""docs/how-to/ten-servers.md: its inventory has what its experiment, and the paper, require."""
 
 import re
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an inventory becomes: settings documents that settings.py takes, and what switches are told, as golden files."""
+"""What an inventory becomes: settings documents that settings.py takes, and what switches get, as golden files."""
 
 import json
 from dataclasses import replace
@@ -47,7 +47,7 @@ def test_the_schedule_follows_the_map_of_priorities_to_classes(inventory_file: P
     assert service_of == ["14", "16", "14", "14", "14", "14", "strict", "14"]
 
 
-def test_ofed_and_inbox_are_told_what_they_have(testbed_of_a_paper: tuple[str, Path]) -> None:
+def test_ofed_and_inbox_get_what_they_have(testbed_of_a_paper: tuple[str, Path]) -> None:
     inventory = read_inventory(testbed_of_a_paper[1])
     document = settings_document(inventory, inventory.servers["s0"])
     ofed = inventory.common.driver == "ofed"
@@ -67,13 +67,13 @@ def test_speeds_of_an_emulated_racks_links_are_not_compared(inventory_file: Path
     assert server_variables(inventory, inventory.servers["s0"])["settings_compared"] == {}
 
 
-def test_how_long_a_nic_may_pause_is_left_alone_unless_asked_for(inventory_file: Path) -> None:
+def test_how_long_a_nic_may_pause_is_left_alone_unless_requested(inventory_file: Path) -> None:
     unasked = read_inventory(inventory_file)
     assert "pfc_prevention_ms" not in settings_document(unasked, unasked.servers["s0"])["link"]["ens1f0np0"]
     text = inventory_file.read_text()
     inventory_file.write_text(text.replace("driver: inbox", "driver: inbox, pfc_prevention_ms: 200"))
-    asked = read_inventory(inventory_file)
-    assert settings_document(asked, asked.servers["s0"])["link"]["ens1f0np0"]["pfc_prevention_ms"] == 200
+    requested = read_inventory(inventory_file)
+    assert settings_document(requested, requested.servers["s0"])["link"]["ens1f0np0"]["pfc_prevention_ms"] == 200
 
 
 def test_speed_and_other_priorities_are_changed_only_on_request(inventory_file: Path) -> None:
@@ -97,8 +97,8 @@ def test_nv_config_only_on_request(inventory_file: Path) -> None:
     unasked = read_inventory(inventory_file)
     assert "nv" not in settings_document(unasked, unasked.servers["s0"])
     inventory_file.write_text(text.replace("driver: inbox", "driver: inbox, dcqcn_in_nv_config: true"))
-    asked = read_inventory(inventory_file)
-    assert settings_document(asked, asked.servers["s0"])["nv"] == {
+    requested = read_inventory(inventory_file)
+    assert settings_document(requested, requested.servers["s0"])["nv"] == {
         "ens1f0np0": {"ROCE_CC_LEGACY_DCQCN": 1, "T_us": 125}
     }
 
@@ -136,8 +136,8 @@ def test_a_jobs_timer_reaches_its_own_servers_only(inventory_file: Path) -> None
         flatten(document)
     assert "dcqcn" not in trial_document(spec, "s0", inventory, rdma=False)
     assert "sysctl" not in of["s0"]  # a server's TCP stays as it was found
-    asked = spec.model_copy(update={"tcp": Tcp(ecn=False, tail_loss_probes=True, delayed_acks=False)})
-    document = trial_document(asked, "s0", inventory, rdma=True)
+    requested = spec.model_copy(update={"tcp": Tcp(ecn=False, tail_loss_probes=True, delayed_acks=False)})
+    document = trial_document(requested, "s0", inventory, rdma=True)
     assert document["sysctl"] == {"net.ipv4.tcp_ecn": 0, "net.ipv4.tcp_early_retrans": 3}
     assert document["route"] == {"10.10.0.0/24": {"congctl": "rb_dcqcn", "quickack": 1}}
 
@@ -197,10 +197,10 @@ def test_a_published_set_is_what_servers_get_and_switches_must_have(inventory_fi
     transport = {"name": "dcqcn", "T_us": 100.0, "set": {"name": "a", "parameters": parameters, "ecn": thresholds}}
     spec = trial(j1={"workers": ["s0", "s2"], "transport": transport})
     rack = Rack(read_inventory(inventory_file), spec.topology, "rack", frozenset({"rdma"}))
-    asked = rack.settings_document(spec, "s0")["dcqcn"]["ens1f0np0"]
+    requested = rack.settings_document(spec, "s0")["dcqcn"]["ens1f0np0"]
     del parameters["g"], parameters["clamp_target"]  # which NICs keep by other names, and g as a code
     # What is given goes before the set.
-    assert asked == {**parameters, "T_us": 100, "g_code": 1019, "clamp_target_rate": 0}
+    assert requested == {**parameters, "T_us": 100, "g_code": 1019, "clamp_target_rate": 0}
     inventory_file.write_text(text.replace("Kmin_cells: 1000", "Kmin_cells: 900"))
     other = replace(rack, inventory=read_inventory(inventory_file))
     with pytest.raises(RackError, match=r"vars.ecn: found Kmin_bytes=72000 .*expected Kmin_bytes=80000"):

@@ -170,10 +170,10 @@ def kineto_trace(rank: int, *, numbered: bool, split: bool) -> tuple[dict[str, A
             **({"Seq": call.number} if numbered else {}),
             **({"In split size": "[3, 2]"} if is_split else {}),
         }
-        asked = {"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "ts": at_us - 20, "dur": 9.5}
+        request = {"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "ts": at_us - 20, "dur": 9.5}
         kernel = {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32(ncclWork*)", "pid": 0}
         took_us = (call.end_ns - call.begin_ns) / 1000
-        events += [{**asked, "args": dict(args)}, {**kernel, "ts": at_us, "dur": took_us, "args": args}]
+        events += [{**request, "args": dict(args)}, {**kernel, "ts": at_us, "dur": took_us, "args": args}]
     return header, events
 
 

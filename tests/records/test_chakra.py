@@ -51,7 +51,7 @@ def read(tmp_path):
     return reading
 
 
-def test_examples_are_told_from_others():
+def test_examples_are_recognized():
     assert all(chakra.recognizes(path.read_bytes()) for path in EXAMPLES.iterdir())
 
 
@@ -121,7 +121,7 @@ def test_other_chakra_schemas_are_refused_by_name(schema, why, read):
     assert why in refused.value.message
 
 
-def test_without_start_times_the_kineto_trace_is_asked_for(read):
+def test_without_start_times_the_kineto_trace_is_required(read):
     with pytest.raises(RecordError, match="found no start_time_micros in 2 COMM nodes") as refused:
         read(written([GATHER, REDUCE], timed=False))
     assert "Kineto" in (refused.value.hint or "")
@@ -212,7 +212,7 @@ def test_jsonized_traces_are_read_alike(read):
         read(content[:-2], "trace.3.json")
 
 
-def test_traces_are_told_from_others():
+def test_traces_are_recognized():
     assert not chakra.recognizes(b"")
     assert not chakra.recognizes(b'{"version":1,"start_time":"","args":[]}')
     assert not chakra.recognizes(b'{"schemaVersion":1,"traceEvents":[]}')

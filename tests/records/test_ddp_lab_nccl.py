@@ -31,7 +31,7 @@ def test_a_step_on_the_cpu_and_the_gpu_counts_once():
     assert found.steps_ms == pytest.approx(timed["period_ms"], rel=0.001)
 
 
-def test_nccl_tells_its_log_how_it_sends():
+def test_nccl_logs_how_it_sends():
     used = nccl.parse_log((FOLDER / "nccl.log").read_text())
     assert (used.version, used.network, used.interfaces, used.channels) == (
         ("2.28.9",),

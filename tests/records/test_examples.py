@@ -23,7 +23,7 @@ def examples(*folders: str) -> list[Path]:
 
 @pytest.mark.parametrize("path", examples(*RECORDS), ids=lambda path: path.name)
 @pytest.mark.parametrize("packed", [False, True], ids=["", "packed"])
-def test_a_record_is_told_by_its_content(path, packed, tmp_path):
+def test_a_record_is_recognized_by_its_content(path, packed, tmp_path):
     any_name = tmp_path / "record"
     any_name.write_bytes(gzip.compress(path.read_bytes()) if packed else path.read_bytes())
     assert format_of(any_name) is RECORDS[path.parent.name]

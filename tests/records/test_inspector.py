@@ -118,7 +118,7 @@ def test_an_unknown_version_is_refused_by_its_name():
         inspector.read(EXAMPLES / "v5.0-unknown.log")
 
 
-def test_logs_are_told_from_others():
+def test_logs_are_recognized():
     assert all(inspector.recognizes(path.read_bytes()) for path in EXAMPLES.iterdir())
     assert not inspector.recognizes(b'{"version":1,"start_time":"","args":[]}')
 

@@ -158,7 +158,7 @@ def test_the_bytes_that_each_collective_makes_a_worker_send(kind, ranks, sent):
     assert sent_bytes(Exchange(kind, tuple(range(ranks)), 100, 0, 1)) == sent
 
 
-def test_ranks_are_told_by_a_group_of_all_where_records_do_not_tell_them():
+def test_ranks_are_those_of_a_group_of_all_where_records_lack_them():
     records = [replace(each, rank=None, world=None) for each in data_parallel(3, SIZE).records()]
     assert [each.path.name for each in join_records(records[::-1]).records] == [
         "rank0.json",

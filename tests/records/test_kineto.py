@@ -18,7 +18,7 @@ GROUPS = [{"pg_name": "0", "ranks": [0, 1]}]
 
 
 def kernel(ts: float, **args: Any) -> dict[str, Any]:
-    told = {
+    recorded = {
         "Collective name": "allreduce",
         "dtype": "Float",
         "In msg nelems": 1000,
@@ -29,7 +29,7 @@ def kernel(ts: float, **args: Any) -> dict[str, Any]:
         "Seq": 7,
     }
     name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
-    return {"ph": "X", "cat": "kernel", "name": name, "ts": ts, "dur": 2.5, "args": told | args}
+    return {"ph": "X", "cat": "kernel", "name": name, "ts": ts, "dur": 2.5, "args": recorded | args}
 
 
 def gloo(ts: float, name: str = "all_reduce", dims: Any = ([1000],)) -> dict[str, Any]:
@@ -39,8 +39,8 @@ def gloo(ts: float, name: str = "all_reduce", dims: Any = ([1000],)) -> dict[str
 
 def written(folder: Path, *events: dict[str, Any], **more: Any) -> Path:
     path = folder / "trace.json"
-    told = {"distributedInfo": {"backend": "nccl", "rank": 1, "world_size": 2}, "baseTimeNanoseconds": 10**18}
-    path.write_text(json.dumps({"schemaVersion": 1, **told, **more, "traceEvents": list(events)}))
+    recorded = {"distributedInfo": {"backend": "nccl", "rank": 1, "world_size": 2}, "baseTimeNanoseconds": 10**18}
+    path.write_text(json.dumps({"schemaVersion": 1, **recorded, **more, "traceEvents": list(events)}))
     return path
 
 
@@ -62,15 +62,15 @@ def test_a_kernel_is_a_call(tmp_path):
         (None, False),
     ],
 )
-def test_an_all_reduce_along_trees_is_told_by_its_kernel(tmp_path, name, is_tree):
+def test_an_all_reduce_along_trees_is_recognized_by_its_kernel(tmp_path, name, is_tree):
     (call,) = read(written(tmp_path, {**kernel(1), "name": name})).calls
     assert call.is_tree is is_tree
 
 
 def test_a_call_traced_on_cpu_and_gpu_counts_once(tmp_path):
-    asked = {**kernel(1), "cat": "cpu_op", "name": "record_param_comms"}
-    named = [{**asked, "name": name} for name in ("c10d::allreduce_", "nccl:all_reduce")]
-    assert len(read(written(tmp_path, asked, *named, kernel(2), gloo(1))).calls) == 1
+    request = {**kernel(1), "cat": "cpu_op", "name": "record_param_comms"}
+    named = [{**request, "name": name} for name in ("c10d::allreduce_", "nccl:all_reduce")]
+    assert len(read(written(tmp_path, request, *named, kernel(2), gloo(1))).calls) == 1
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_a_call_traced_on_cpu_and_gpu_counts_once(tmp_path):
 def test_kind_and_payload_of_a_kineto_collective_are_read(  # noqa: PLR0917 - one a column
     tmp_path, name, given, taken, kind, payload
 ):
-    told = {"Collective name": name, "In msg nelems": given, "Out msg nelems": taken, "Dst Rank": 0, "Src Rank": 0}
-    (call,) = read(written(tmp_path, kernel(1, **told))).calls
+    recorded = {"Collective name": name, "In msg nelems": given, "Out msg nelems": taken, "Dst Rank": 0, "Src Rank": 0}
+    (call,) = read(written(tmp_path, kernel(1, **recorded))).calls
     assert (call.kind, call.payload_bytes) == (kind, payload)
     assert call.peer == (0 if kind in ("send", "receive") else None)
 
@@ -137,7 +137,7 @@ def test_every_kernel_that_is_called_a_collective_is_counted(tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    ("told", "sent"),
+    ("recorded", "sent"),
     [
         ({}, None),
         ({"In split size": "[]"}, None),
@@ -150,12 +150,12 @@ def test_every_kernel_that_is_called_a_collective_is_counted(tmp_path, name):
     ],
     ids=str,
 )
-def test_an_all_to_all_sends_its_split_sizes_without_its_own(tmp_path, told, sent):
-    args = {"Collective name": "all_to_allv", **told}
+def test_an_all_to_all_sends_its_split_sizes_without_its_own(tmp_path, recorded, sent):
+    args = {"Collective name": "all_to_allv", **recorded}
     record = read(written(tmp_path, kernel(1, **args)))
     assert [call.sent_bytes for call in record.calls] == [sent]
     cut = "1 all-to-alls with split sizes that were cut short are taken for even"
-    assert (cut in record.notes) == ("..." in str(told))
+    assert (cut in record.notes) == ("..." in str(recorded))
 
 
 @pytest.mark.parametrize("sizes", ["[600, 500]", "[1000]", "[0, 0]", "[600, -400]", "[600, x]", 7, {}], ids=str)
@@ -237,11 +237,11 @@ def test_a_hint_is_given_only_where_its_condition_holds(tmp_path, events, refusa
     assert found is None if hint is None else hint in found
 
 
-def test_collectives_that_are_only_asked_for_count_as_lost(tmp_path):
+def test_collectives_that_are_only_requested_count_as_lost(tmp_path):
     """Lack kernels, as with copy engines. Groups of one send nothing."""
-    asked = {**kernel(3, **{"Collective name": "_allgather_base"}), "cat": "cpu_op", "name": "record_param_comms"}
-    alone = {**asked, "args": {**asked["args"], "Collective name": "alltoall", "Group size": 1}}
-    record = read(written(tmp_path, kernel(1), asked, asked, alone))
+    request = {**kernel(3, **{"Collective name": "_allgather_base"}), "cat": "cpu_op", "name": "record_param_comms"}
+    alone = {**request, "args": {**request["args"], "Collective name": "alltoall", "Group size": 1}}
+    record = read(written(tmp_path, kernel(1), request, request, alone))
     assert (len(record.calls), record.lost) == (1, 2)
     assert "2 all-gather of record_param_comms (found no kernel that ran it" in record.losses[0]
 
@@ -304,15 +304,15 @@ def test_ranks_that_are_none_count_as_lost(tmp_path, ranks):
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("recorded", "said"),
     [
         ({"In msg nelems": 0}, "field In msg nelems: found 0, expected as all-reduce does of Out msg nelems, 1000"),
         ({"Out msg nelems": 0}, "field In msg nelems: found 1000, expected as all-reduce does"),
         ({"Collective name": "_reduce_scatter_base", "In msg nelems": 0}, "found 0, expected as reduce-scatter does"),
     ],
 )
-def test_sizes_that_contradict_each_other_count_as_lost(tmp_path, told, said):
-    record = read(written(tmp_path, kernel(1), kernel(2, **told)))
+def test_sizes_that_contradict_each_other_count_as_lost(tmp_path, recorded, said):
+    record = read(written(tmp_path, kernel(1), kernel(2, **recorded)))
     assert (len(record.calls), record.lost) == (1, 1)
     assert said in record.losses[0]
 

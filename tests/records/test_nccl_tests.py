@@ -72,7 +72,7 @@ def test_threads_and_gpus_of_a_process_are_ranks(edited):
         ([0, 1, 2, 3], (1, 1, 1, 1), ", 4 groups of 1 ranks at once"),
     ],
 )
-def test_groups_that_run_at_once_are_told_apart(edited, groups, sizes, said):
+def test_groups_that_run_at_once_are_distinguished(edited, groups, sizes, said):
     def change(entry):
         device = entry["config"]["devices"][0]
         entry["config"].update(nthreads=1, ngpus=1, devices=[{**device, "group": group} for group in groups])

@@ -106,9 +106,9 @@ def test_phases_keep_to_rails_and_to_the_links_rate(name, counts, overlap, recor
 def test_the_command_shows_a_job_with_other_fields(capsys):
     assert main(["profile", "gpu", str(PATH), "llama3-70b", "data=8", "--json"]) == 0
     captured = capsys.readouterr()
-    told = json.loads(captured.out)["profile"]
-    assert told["workers"] == 64
-    assert "data=8" in told["source"]
+    reported = json.loads(captured.out)["profile"]
+    assert reported["workers"] == 64
+    assert "data=8" in reported["source"]
     assert "64 workers at 391 Gbit/s" in captured.err
 
 

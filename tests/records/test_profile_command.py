@@ -23,13 +23,13 @@ def test_a_profile_of_records_is_shown_and_stored(tmp_path, monkeypatch, capsys)
     monkeypatch.chdir(tmp_path)
     assert main(["profile", "records", *TRACES, "--save", "seen", "--json"]) == 0
     captured = capsys.readouterr()
-    stored, told = load_profile("seen", tmp_path), json.loads(captured.out)
+    stored, reported = load_profile("seen", tmp_path), json.loads(captured.out)
     assert max(map(len, captured.err.splitlines()[:-1])) <= 80
     assert "PyTorch Kineto's trace: 2 ranks" in captured.err
     assert "- Whether the job had the network to itself is not recorded" in captured.err
-    assert stored.alone_ms == pytest.approx(told["found"]["period_ms"]["value"], rel=0.001)
-    assert [each["rank"] for each in told["records"]] == [0, 1]
-    assert told["run"] is None
+    assert stored.alone_ms == pytest.approx(reported["found"]["period_ms"]["value"], rel=0.001)
+    assert [each["rank"] for each in reported["records"]] == [0, 1]
+    assert reported["run"] is None
 
 
 def test_a_profile_without_a_name_is_not_stored(capsys):
@@ -75,11 +75,14 @@ def job() -> Made:
 def test_each_record_format_makes_a_profile(write, name, tmp_path, capsys):
     paths = [str(write(tmp_path, rank)) for rank in range(3)]
     assert main(["profile", "records", *paths, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["format"].startswith(name)
-    assert told["found"]["period_ms"]["value"] == pytest.approx(100, rel=0.005)
-    assert [phase.get("bytes", 0) for phase in told["profile"]["phases"]] == [0, pytest.approx(80_000_000, rel=0.01)]
-    assert [each["ahead_ns"] for each in told["records"]] == [0, 5 * 10**9, -7 * 10**9]
+    reported = json.loads(capsys.readouterr().out)
+    assert reported["format"].startswith(name)
+    assert reported["found"]["period_ms"]["value"] == pytest.approx(100, rel=0.005)
+    assert [phase.get("bytes", 0) for phase in reported["profile"]["phases"]] == [
+        0,
+        pytest.approx(80_000_000, rel=0.01),
+    ]
+    assert [each["ahead_ns"] for each in reported["records"]] == [0, 5 * 10**9, -7 * 10**9]
 
 
 def test_a_folder_stands_for_its_files(tmp_path, capsys):

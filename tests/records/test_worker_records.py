@@ -57,10 +57,10 @@ def test_profiles_of_a_runs_records_have_the_papers_bytes(run, monkeypatch, caps
     paths = [shutil.copy(path, folder) for path in sorted(TRACES.glob("*.json.gz"))]
     assert main(["profile", "records", *map(str, paths), "--json"]) == 0
     captured = capsys.readouterr()
-    told = json.loads(captured.out)
+    reported = json.loads(captured.out)
     counted = json.loads((TRACES / "counted.json").read_text())
-    assert told["run"] == run.id
-    assert sum(phase.get("bytes", 0) for phase in told["profile"]["phases"]) == pytest.approx(
+    assert reported["run"] == run.id
+    assert sum(phase.get("bytes", 0) for phase in reported["profile"]["phases"]) == pytest.approx(
         counted["bytes"], rel=0.01
     )
     assert "whose lab is 1:100" in " ".join(captured.err.split())

@@ -56,19 +56,19 @@ def files(run: Run) -> dict[Path, tuple[int, bytes]]:
 
 def found(run: Run) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """By the trial's key its timeline and its decisions; and what was measured, from each trial's own start."""
-    starts_ns, told = {}, {}
+    starts_ns, stored = {}, {}
     for trial in run.trials():
         folder = run.path / "trials" / trial["trial"]
         events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
         starts_ns[trial["trial"]] = trial["start_ns"]
         since = [event | {"controller_ns": event["controller_ns"] - trial["start_ns"]} for event in events]
-        told[trial["trial"]] = ((folder / TIMELINE).read_bytes(), since)
+        stored[trial["trial"]] = ((folder / TIMELINE).read_bytes(), since)
     rows = run.table("iterations").to_pylist()
     for row in rows:
         del row["run"], row["attempt"], row["host_ns"]
         for name in ("controller_ns", "start_ns", "compute_end_ns", "comm_end_ns"):
             row[name] -= starts_ns[row["trial"]]
-    return told, sorted(rows, key=lambda row: (row["trial"], row["job"], row["rank"], row["iteration"]))
+    return stored, sorted(rows, key=lambda row: (row["trial"], row["job"], row["rank"], row["iteration"]))
 
 
 @pytest.fixture(scope="module")
@@ -122,9 +122,9 @@ def test_a_cluster_run_is_completed_after_a_full_disk(
         sync(handle)
 
     in_the_second(monkeypatch, do, lambda: monkeypatch.setattr(os, "fsync", full))
-    with pytest.raises(StoreError, match="the disk is full") as told:
+    with pytest.raises(StoreError, match="the disk is full") as stored:
         started(tmp_path)
-    assert "roundabout resume" in str(told.value.hint)
+    assert "roundabout resume" in str(stored.value.hint)
     monkeypatch.setattr(os, "fsync", sync)
     resume_and_compare(tmp_path, undisturbed)
 
@@ -158,9 +158,9 @@ def test_a_real_trace_comes_to_its_report_and_is_kept_with_the_run(
     assert main(["run", str(path), "--testbed", "fluid", *runs]) == 0
     assert "th-cassini" in capsys.readouterr().out
     (run,) = Run.all(tmp_path / "runs")
-    timelines = [json.loads(told) for told, _ in found(run)[0].values()]
-    assert [[each["name"] for each in told["requests"]] for told in timelines] == [jobs] * 3
-    assert all(each["ended_s"] for told in timelines for each in told["jobs"])
+    timelines = [json.loads(stored) for stored, _ in found(run)[0].values()]
+    assert [[each["name"] for each in stored["requests"]] for stored in timelines] == [jobs] * 3
+    assert all(each["ended_s"] for stored in timelines for each in stored["jobs"])
     kept = run.manifest["experiment"]["cells"][0]["spec"]["submitted"]
     assert {each["name"] for each in kept} >= {name.rsplit("-", 1)[0] for name in jobs}
 

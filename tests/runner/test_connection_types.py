@@ -19,7 +19,7 @@ def job(transport="dcqcn", trainer=MODELS["replay"]):
 
 
 @pytest.mark.parametrize(
-    ("capabilities", "told", "way"),
+    ("capabilities", "resolved", "way"),
     [
         ({"rdma", "own clock"}, job(), "RDMA"),
         ({"own clock"}, job(), "TCP"),
@@ -28,8 +28,8 @@ def job(transport="dcqcn", trainer=MODELS["replay"]):
         ({"rdma"}, job(trainer=SimpleNamespace(rdma_program=None, nccl=True)), "RDMA"),
     ],
 )
-def test_a_job_goes_by_rdma_where_hosts_nics_and_its_trainer_can(capabilities, told, way):
-    assert jobs.datapath(told, SimpleNamespace(capabilities=lambda: capabilities)) == way
+def test_a_job_goes_by_rdma_where_hosts_nics_and_its_trainer_can(capabilities, resolved, way):
+    assert jobs.datapath(resolved, SimpleNamespace(capabilities=lambda: capabilities)) == way
 
 
 def test_rdma_flows_have_bytes_and_no_segments():

@@ -36,13 +36,13 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def ask(url: str, path: str, **fields: str) -> Any:
+def call(url: str, path: str, **fields: str) -> Any:
     with DIRECT.open(f"{url}/api/v1/{path}?{urlencode(fields)}", timeout=10) as answer:
         return json.load(answer)["data"]
 
 
 def query(url: str, expression: str) -> list[Any]:
-    return list(ask(url, "query", query=expression)["result"])
+    return list(call(url, "query", query=expression)["result"])
 
 
 def environment() -> dict[str, str]:
@@ -134,7 +134,7 @@ def test_every_panel_has_data_during_an_experiment(tmp_path: Path) -> None:
                 seen |= {panel for panel in panels - seen if query(url, panel[2])}
                 times = query(url, 'max(scrape_duration_seconds{site!="controller"})')
                 slowest_s = max([slowest_s, *(float(each["value"][1]) for each in times)])
-            health = ask(url, "rules")
+            health = call(url, "rules")
         finally:
             run.send_signal(signal.SIGINT)
             run.communicate()

@@ -342,7 +342,7 @@ def test_a_journal_of_an_earlier_version_is_replayed(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [LabProvider, RackProvider])
-def test_a_debt_that_only_another_version_knows_is_not_forgotten(kind):
+def test_an_entry_of_a_kind_of_another_version_is_kept(kind):
     with pytest.raises(RoundaboutError, match="found a debt of the unknown kind 'teapot', expected one of: testbed"):
         kind.undo(SimpleNamespace(), {"kind": "teapot"})
 

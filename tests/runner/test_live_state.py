@@ -82,7 +82,7 @@ def test_a_record_is_whole_and_alive_however_often_it_is_replaced(progress, tmp_
         replacing.start()
         found = [progress_file.read(tmp_path) for _ in range(100)]
         replacing.join()
-    assert all(told and told.is_live for told in found)
+    assert all(progress and progress.is_live for progress in found)
 
 
 def test_progress_is_written_at_once_only_when_a_trial_begins(progress, tmp_path, monkeypatch):
@@ -109,8 +109,8 @@ def test_a_record_that_could_not_be_replaced_is_no_life_after_the_run(progress, 
             refusing.setattr(Path, "rename", Mock(side_effect=OSError(28, "No space left on device")))
             progress.what = "3 of 4: fair, repetition 3"
             recorder.show(progress)
-        told = progress_file.read(tmp_path)
-        assert (told.is_live, told.progress.what) == (True, "2 of 4: fair, repetition 2")
+        progress = progress_file.read(tmp_path)
+        assert (progress.is_live, progress.progress.what) == (True, "2 of 4: fair, repetition 2")
     assert progress_file.read(tmp_path) is None
 
 
@@ -147,7 +147,7 @@ def test_a_run_is_watched_until_it_is_killed(work, tiny, drive):
     assert not progress_file.read(Run.open("last", work.runs).path).is_live
 
 
-def test_a_run_that_ended_is_told_and_none_that_goes_on_is_an_error(work, capsys, monkeypatch):
+def test_a_run_that_ended_is_reported_and_none_that_goes_on_is_an_error(work, capsys, monkeypatch):
     monkeypatch.setattr(watch, "undo_when_ended", lambda: None)
     monkeypatch.setattr(watch, "NICENESS", 0)
     run = Run.create(work.runs, "tiny", {"experiment": {}, "testbed": {}, "plan": []})

@@ -104,7 +104,7 @@ class Recorded:
         return self._status, ""
 
 
-def heard(connection: Any, argv: list[str] | None = None) -> list[str | None]:
+def received(connection: Any, argv: list[str] | None = None) -> list[str | None]:
     """Return every line that a program's listener gets."""
     lines: list[str | None] = []
     Program("a program", connection, argv or ["true"], lambda _, line: lines.append(line)).finish(TIMEOUT_S)
@@ -117,25 +117,29 @@ def test_lines_are_the_same_wherever_chunks_end(lines: list[str], ends: bool, da
     cuts = sorted(data.draw(strategies.sets(strategies.integers(1, max(len(said) - 1, 1)), max_size=12)))
     chunks = [part for begin, end in zip([0, *cuts], [*cuts, len(said)], strict=True) if (part := said[begin:end])]
     expected = said.decode().removesuffix("\n").split("\n") if said else []
-    assert heard(Recorded(chunks)) == [*expected, None]
+    assert received(Recorded(chunks)) == [*expected, None]
 
 
 @pytest.mark.parametrize("status", [None, -9, 137])
 def test_a_line_that_a_kill_cut_short_is_dropped(status: int | None) -> None:
-    assert heard(Recorded([b'{"event":"ready"}\n{"eve'], status)) == ['{"event":"ready"}', None]
+    assert received(Recorded([b'{"event":"ready"}\n{"eve'], status)) == ['{"event":"ready"}', None]
 
 
 def test_a_line_of_megabytes_takes_no_longer_than_its_bytes() -> None:
     chunk = b"a" * 1024
     begin = time.process_time()
-    (line, _) = heard(Recorded([chunk] * 64_000))
+    (line, _) = received(Recorded([chunk] * 64_000))
     assert line is not None
     assert len(line) == 64_000 * 1024
     assert time.process_time() - begin < 5, "each chunk was joined to all before it"
 
 
-def test_a_last_line_without_newline_is_heard_from_a_real_program(host: Connection) -> None:
-    assert heard(host, [sys.executable, "-c", "print('ü' * 70001 + '\\nlast', end='')"]) == ["ü" * 70001, "last", None]
+def test_a_last_line_without_newline_is_received_from_a_real_program(host: Connection) -> None:
+    assert received(host, [sys.executable, "-c", "print('ü' * 70001 + '\\nlast', end='')"]) == [
+        "ü" * 70001,
+        "last",
+        None,
+    ]
 
 
 def test_a_program_that_does_not_read_its_input_says_why_it_ended(host: Connection) -> None:

@@ -82,8 +82,8 @@ def test_a_dilated_run_is_stored_in_the_papers_time(work, tiny, monkeypatch):
         assert row["late_ms"] == pytest.approx(0.01)
         assert row["sent_bytes"] == 1000 * SCALE / 10
     assert abs(rows[0]["start_ns"] - trial["start_ns"]) <= rows[0]["offset_bound_ns"]
-    asked = [event for event in told(run) if event["event"] == "start"]
-    assert [event["controller_ns"] for event in asked] == [trial["start_ns"]]
+    starts = [event for event in logged(run) if event["event"] == "start"]
+    assert [event["controller_ns"] for event in starts] == [trial["start_ns"]]
     sampled = sorted(row["controller_ns"] for row in run.table("counters").to_pylist() if row["host"] == "s0")
     assert sampled[0] < rows[0]["start_ns"]
     # Samplers sleep for 5 ms of the host's time; how long after that they run is the machine's affair.
@@ -93,7 +93,7 @@ def test_a_dilated_run_is_stored_in_the_papers_time(work, tiny, monkeypatch):
     assert now["expected_s"] - OVERHEAD_S == pytest.approx(10 * (was["expected_s"] - OVERHEAD_S))
 
 
-def told(run):
+def logged(run):
     return [
         json.loads(line) for path in run.path.glob("trials/*/events.jsonl") for line in path.read_text().splitlines()
     ]
@@ -133,7 +133,7 @@ def test_workers_start_at_one_instant_on_measured_clocks(one_trial):
     assert all(0 < bound < 20e6 for bound in bounds)
 
 
-def test_progress_is_told(work):
+def test_progress_is_logged(work):
     work.provider.fault("s0", iteration_ms=400)
     work.start()
     assert [number for job, number in work.notes.iterations if job == "j1"] == [1, 2, 3]

@@ -25,10 +25,10 @@ def started(work, tiny, give):
 
 
 def test_inputs_of_a_trial_are_played_and_recorded(work, tiny):
-    asked = []
+    requested = []
 
     def give(run, spec, needs):
-        asked.append((sorted(run.committed()), sorted(needs)))
+        requested.append((sorted(run.committed()), sorted(needs)))
         profile = load_profile("vgg19-fig1").model_copy(update={"name": "seen"})
         return {
             "j1": {"profile": InputValue(profile, ("k1",))},
@@ -36,7 +36,7 @@ def test_inputs_of_a_trial_are_played_and_recorded(work, tiny):
         }
 
     run, trials = started(work, tiny, give)
-    ((committed, needs),) = asked
+    ((committed, needs),) = requested
     alone = sorted(trial["trial"] for trial in run.trials() if trial["variant"] == "alone")
     assert committed == needs == alone
     shifted = trials["shifted"]

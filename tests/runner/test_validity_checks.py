@@ -106,7 +106,7 @@ def test_an_unsampled_port_has_no_stalled_share():
 
 
 def of_two_jobs(variant="fair", times_alone=1.5, marked=(0, 0), job=None, **changes):
-    """Why a trial of two jobs through one link is invalid, as far as marks tell."""
+    """Why a trial of two jobs through one link is invalid, as far as marks show."""
     spec = next(cell.spec for cell in load_experiment("unfair-vgg19").cells if cell.variant == variant)
     spec = spec.model_copy(update=changes)
     alone_ms = sum(phase.alone_ms or 0 for phase in spec.jobs["j1"].profile.phases)
@@ -121,8 +121,10 @@ def of_two_jobs(variant="fair", times_alone=1.5, marked=(0, 0), job=None, **chan
             "communication_ms": [times_alone * alone_ms + (200 if rank == 0 else 0) for _, rank, _ in rows],
         }
     )
-    told = pa.table({"job": ["j1", "j2"], "delivered_ce_segments": pa.array(marked, pa.int64())})
-    return validity_checks.missing_marks(SimpleNamespace(spec=spec, job=job), {"iterations": iterations, "flows": told})
+    recorded = pa.table({"job": ["j1", "j2"], "delivered_ce_segments": pa.array(marked, pa.int64())})
+    return validity_checks.missing_marks(
+        SimpleNamespace(spec=spec, job=job), {"iterations": iterations, "flows": recorded}
+    )
 
 
 def test_a_slowed_dcqcn_job_without_marks_makes_the_trial_invalid():
@@ -153,14 +155,14 @@ def test_jobs_that_share_only_a_host_need_no_marks():
 
 
 def test_feedback_is_the_echo_and_what_cnps_waited_in_the_papers_time():
-    told = Measurement(
+    recorded = Measurement(
         counters_before={"s0": {"dcqcn": {"cnps": 10, "held_us": 4000}}},
         counters_after={
             "s0": {"dcqcn": {"cnps": 30, "held_us": 20_000}},
             "s1": {"dcqcn": {"cnps": 20, "held_us": 16_000}, "dctcp": {"acks": 7}},
         },
     )
-    heard = EchoTimes(150, 30_000.0).since(EchoTimes(50, 15_000.0))
-    assert feedback_us(told, heard, 100.0) == pytest.approx((150 + 32_000 / 40) / 100)
-    assert feedback_us(Measurement(), heard, 1.0) == 150
-    assert feedback_us(told, EchoTimes(), 100.0) is None
+    echoed = EchoTimes(150, 30_000.0).since(EchoTimes(50, 15_000.0))
+    assert feedback_us(recorded, echoed, 100.0) == pytest.approx((150 + 32_000 / 40) / 100)
+    assert feedback_us(Measurement(), echoed, 1.0) == 150
+    assert feedback_us(recorded, EchoTimes(), 100.0) is None

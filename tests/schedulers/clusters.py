@@ -93,7 +93,7 @@ def trace(seed: int, count: int, every_s: float, most: int = 12) -> list[Request
 
 
 def simulate(scheduler, topology, requests, *, slowdowns=(1.0, 1.0, 1.3), seed=1, seen=None):
-    """When each job ended, by name; `seen` is told every state, and what was decided."""
+    """When each job ended, by name; `seen` gets every state, and what was decided."""
     ground, now, ended = host_tree_of(topology), 0.0, {}
     coming, jobs = list(requests), {}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leftover GPUs that are handed out, and schedulers that know a network only coarsely."""
+"""Leftover GPUs that are handed out, and schedulers that see a network only coarsely."""
 
 import random
 from collections import Counter
@@ -24,7 +24,7 @@ WHOLE = {"leftover": "random", "locality": "rack"}
 
 @settings(deadline=None, max_examples=15)
 @given(states(), st.integers(0, 3), st.sampled_from([WHOLE, {"leftover": "random"}, {"locality": "rack"}]))
-def test_themis_options_give_each_gpu_once_and_nobody_more_than_it_asks_for(state, seed, options):
+def test_themis_options_give_each_gpu_once_and_no_job_more_than_it_requests(state, seed, options):
     scheduler, ground = make_scheduler("themis", KNOWN, **options), host_tree_of(state.topology)
     offered = scheduler.decide(state, seed)
     assert scheduler.decide(state, seed) == offered

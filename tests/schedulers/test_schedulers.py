@@ -151,7 +151,7 @@ def test_the_ideal_scheduler_gives_each_job_all_its_gpus_at_once():
 def test_a_job_that_never_fits_is_refused(name):
     state = State(0.0, cluster(2, 2), (Job(Request("big", "vgg", 8, 5, 500, 0.0)),))
     with pytest.raises(
-        SchedulingError, match="found 5 GPUs that big asks for, expected 4 at most, all that cluster-2x2"
+        SchedulingError, match="found 5 GPUs that big requests, expected 4 at most, all that cluster-2x2"
     ):
         make_scheduler(name, KNOWN).decide(state, 1)
 

@@ -38,9 +38,9 @@ def placed(draw):
 def summed_excess(state, placements):
     """Compute the excess of every link anew, as the search does not."""
     requests = {job.request.name: job.request for job in state.jobs}
-    meetings, asked = {}, DemandFinder(host_tree_of(state.topology), requests, KNOWN)
+    meetings, demands = {}, DemandFinder(host_tree_of(state.topology), requests, KNOWN)
     for job in requests:
-        for link, circle in asked.circles_of(job, placements[job]).items():
+        for link, circle in demands.circles_of(job, placements[job]).items():
             meetings.setdefault(link, []).append(circle)
     gbps = host_tree_of(state.topology).capacity_gbps
     shared = {link: tuple(circles) for link, circles in meetings.items() if len(circles) > 1}

@@ -129,7 +129,7 @@ def test_mean_slowdown_is_1_alone_and_more_on_a_full_link():
     two = tuple(Circle(name, 100.0, (Arc(0, 60, 40.0), Arc(80, 90, 20.0))) for name in "ab")
     assert mean_slowdown((((two[0],), 40.0),)) == pytest.approx(1.0)
     assert mean_slowdown(((two, 80.0),)) == pytest.approx(1.0)
-    assert 1.2 < mean_slowdown(((two, 40.0),)) < 1.7  # both ask for 65 % of the link, of which they get 92
+    assert 1.2 < mean_slowdown(((two, 40.0),)) < 1.7  # both require 65 % of the link, of which they get 92
 
 
 def test_chance_is_the_mean_over_all_phases():
@@ -143,7 +143,7 @@ def test_chance_is_the_mean_over_all_phases():
     assert random_score(jobs, 50.0) == pytest.approx(1 - 0.5 * 0.3 * 20 / 50)
 
 
-def test_a_job_asks_for_all_that_it_sends_over_a_link():
+def test_a_job_requires_all_that_it_sends_over_a_link():
     """Two of four workers are in each rack, and send a third of their bytes to each other one: 2 x 2/3 go out."""
 
     def all_to_all(model, workers, batch):
@@ -151,9 +151,10 @@ def test_a_job_asks_for_all_that_it_sends_over_a_link():
         return Profile(name=model, model=model, batch=batch, phases=(send,))
 
     requests = {job: Request(job, "m", 8, 4, 500, 0.0) for job in "ab"}
-    asked = DemandFinder(host_tree_of(TREE), requests, JobKnowledge(all_to_all, lambda model: 1.0))
+    demands = DemandFinder(host_tree_of(TREE), requests, JobKnowledge(all_to_all, lambda model: 1.0))
     placements = {"a": ("s0", "s1", "s3", "s4"), "b": ("s2", "s5", "s8", "s11")}
     found = {
-        tuple((circle.job, round(circle.arcs[0].gbps, 2)) for circle in each) for each in asked.shared_links(placements)
+        tuple((circle.job, round(circle.arcs[0].gbps, 2)) for circle in each)
+        for each in demands.shared_links(placements)
     }
     assert found == {(("a", 13.33), ("b", 10.0))}

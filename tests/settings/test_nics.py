@@ -222,7 +222,7 @@ def test_nv_config_is_applied_in_two_steps_with_a_reset_between(server: Server, 
     before = trees.snapshot(host.root)
     legacy = {"nv": {"eth2": {"ROCE_CC_LEGACY_DCQCN": 1}}}
     document = {"link": {"eth2": {"mtu": 4200}}, "dcqcn": {"eth2": {"T_us": 100}}, **legacy}
-    for _ in range(2):  # again before the reset: told again, and nothing else is written
+    for _ in range(2):  # again before the reset: reported again, and nothing else is written
         with pytest.raises(SettingsError, match="step 1 of 2 is done, NV config is written and nothing else") as error:
             settings.apply(host, document, "site")
         reset = "mlxfwreset -d 0000:3b:00.0 reset (of all functions of the card), or reboot"
@@ -262,12 +262,12 @@ def test_older_nics_need_no_legacy_dcqcn(server: Server) -> None:
 
 def test_pfc_prevention_is_set_and_restored_if_the_driver_has_it(server: Server) -> None:
     host = server("connectx-5-inbox")
-    asked = {"link": {"eth2": {"pfc_prevention_ms": 100}}}
-    assert settings.apply(host, asked, "run")["found"] == {"link": {"eth2": {"pfc_prevention_ms": 8000}}}
+    requested = {"link": {"eth2": {"pfc_prevention_ms": 100}}}
+    assert settings.apply(host, requested, "run")["found"] == {"link": {"eth2": {"pfc_prevention_ms": 8000}}}
     assert settings.restore(host, "run")["restored"] == ["link eth2 pfc_prevention_ms"]
     (host.root / "link-eth2").write_text('{"mtu": 1500}')
     with pytest.raises(SettingsError, match="ethtool --get-tunable eth2 pfc-prevention-tout: .*Cannot get tunable"):
-        settings.apply(host, asked, "run")
+        settings.apply(host, requested, "run")
     with pytest.raises(SettingsError, match="found 79, expected 0, or a whole number from 80 to 8000"):
         settings.read(host, {"link": {"eth2": {"pfc_prevention_ms": 79}}})
 
@@ -462,7 +462,7 @@ def test_pfc_of_priorities_that_a_document_does_not_name_is_kept(server: Server,
 
 
 @pytest.mark.parametrize("name", ["connectx-5-ofed", "connectx-5-inbox"])
-def test_buffers_stay_firmwares_unless_they_are_asked_for(server: Server, name: str) -> None:
+def test_buffers_stay_firmwares_unless_they_are_requested(server: Server, name: str) -> None:
     """They follow PFC there and back; written, they would be left to nobody until the driver loads again."""
     host = server(name)
     settings.apply(host, {"qos": {"eth2": {"pfc": "0,0,0,1,0,0,0,0", "cable_length_m": 5}}}, "run")

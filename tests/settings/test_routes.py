@@ -70,13 +70,13 @@ for route in all_routes:
     if added.returncode:
         print(json.dumps({"lacks": added.stderr}))
         continue
-    told = {"found": shown()}
+    shown_routes = {"found": shown()}
     before = routes.read_route(host, "10.8.0.0/24", wanted)
     routes.write_route(host, "10.8.0.0/24", wanted)
-    told.update(read=routes.read_route(host, "10.8.0.0/24", wanted), set=shown())
+    shown_routes.update(read=routes.read_route(host, "10.8.0.0/24", wanted), set=shown())
     routes.write_route(host, "10.8.0.0/24", before)
-    told.update(restored=shown())
-    print(json.dumps(told))
+    shown_routes.update(restored=shown())
+    print(json.dumps(shown_routes))
     own = route[:2] if "tos" in route else []
     subprocess.run(["ip", "-4", "route", "del", "10.8.0.0/24", *own], check=True)
 """
@@ -85,15 +85,15 @@ for route in all_routes:
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes routes in a namespace of its own")
 @pytest.mark.parametrize("shows_next_hops", [1, 0])
 def test_every_form_of_a_route_is_read_set_and_restored_exactly(shows_next_hops: int) -> None:
-    """Try both forms: the kernel tells a next-hop id alone if `nexthop_compat_mode` is 0."""
+    """Try both forms: the kernel prints a next-hop id alone if `nexthop_compat_mode` is 0."""
     script = f"sysctl -qw net.ipv4.nexthop_compat_mode={shows_next_hops}\n{NETWORK}"
     command = ["unshare", "--net", "sh", "-c", script, "sh", sys.executable, "-c", WALK, json.dumps([ROUTES, WANTED])]
     root = Path(__file__).parents[2]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(root)})
     assert done.returncode == 0, done.stderr
-    told = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(told) == len(ROUTES)
-    for route, each in zip(ROUTES, told, strict=True):
+    reported = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(reported) == len(ROUTES)
+    for route, each in zip(ROUTES, reported, strict=True):
         if "encap" in route and "lwt encapsulation type not supported" in each.get("lacks", ""):
             continue
         assert "lacks" not in each, (route, each)
@@ -106,21 +106,21 @@ class Said:
 
     def __init__(self, root: Path, shows: str, refuses: bool = False) -> None:
         self.root, self.shows, self.refuses = root, shows, refuses
-        self.told: tuple[str, ...] = ()
+        self.reported: tuple[str, ...] = ()
         (root / "proc/sys/net/ipv4").mkdir(parents=True)
         (root / "proc/sys/net/ipv4/tcp_available_congestion_control").write_text("reno cubic\n")
 
     def run(self, _tool: str, *words: str) -> str:
         if "change" not in words:
             return "" if "default" in words else self.shows
-        self.told = words
+        self.reported = words
         if self.refuses:
             raise ToolError("Error: some reason")
         return ""
 
 
 @pytest.mark.parametrize(
-    ("shown", "told"),
+    ("shown", "reported"),
     [
         ("10.8.0.0/24  encap mpls  100/200 tos 0x10 via 10.0.0.2 dev d1 ",
          "tos 0x10 encap mpls 100/200 via 10.0.0.2 dev d1 congctl reno"),
@@ -132,10 +132,10 @@ class Said:
          "nexthop via 10.0.1.2 dev trap weight 2 onlink"),
     ],
 )  # fmt: skip
-def test_route_attributes_are_written_as_the_kernel_shows_them(tmp_path: Path, shown: str, told: str) -> None:
+def test_route_attributes_are_written_as_the_kernel_shows_them(tmp_path: Path, shown: str, reported: str) -> None:
     host: Any = Said(tmp_path, shown)
     settings_linux.write_route(host, "10.8.0.0/24", {"congctl": "reno"})
-    assert " ".join(host.told) == f"-4 route change 10.8.0.0/24 {told}"
+    assert " ".join(host.reported) == f"-4 route change 10.8.0.0/24 {reported}"
 
 
 @pytest.mark.parametrize(
@@ -165,13 +165,13 @@ def test_ambiguous_and_unusable_routes_are_refused(tmp_path: Path, shown: str, m
 @pytest.mark.parametrize("route", ["dev d2", "nhid 20", "nexthop dev d1 nexthop dev d2"])
 def test_routes_beside_the_default_route_are_not_changed(route: str) -> None:
     script = f"sysctl -qw net.ipv4.nexthop_compat_mode=0\n{NETWORK}"
-    ask = (
+    program = (
         "from pathlib import Path; from roundabout.settings import settings_linux, settings_host; import subprocess;"
         "subprocess.run(['ip', 'route', 'add', 'default', 'nhid', '13'], check=True);"
         f"subprocess.run(['ip', 'route', 'add', '10.8.0.0/24', *'{route}'.split()], check=True);"
         "settings_linux.read_route(settings_host.Host(Path('/'), Path('/')), '10.8.0.0/24', ['congctl'])"
     )
-    command = ["unshare", "--net", "sh", "-c", script, "sh", sys.executable, "-c", ask]
+    command = ["unshare", "--net", "sh", "-c", script, "sh", sys.executable, "-c", program]
     root = Path(__file__).parents[2]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(root)})
     assert "leaves by d2, which has the active default route: expected a data network" in done.stderr

@@ -21,7 +21,7 @@ def test_equal_hashes_polarize(rule: str, ways: int) -> None:
     assert len({tuple(hop.link.name for hop in route[1:3]) for route in routes}) == ways
 
 
-def test_parallel_cables_are_told_apart() -> None:
+def test_parallel_cables_are_distinguished() -> None:
     fabric = load_topology("cluster-24-48links")
     directions = {fabric.direction(link, *ends) for link in fabric.links for ends in (link.ends, link.ends[::-1])}
     assert len(directions) == 2 * len(fabric.links)

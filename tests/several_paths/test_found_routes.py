@@ -25,7 +25,9 @@ FROM_LEAF0 = ["leaf0", "spine0", "leaf1"]
 LEAF_SPINE = experiment(repetitions=2).replace("dumbbell-2x2", "leaf-spine-2x2")
 
 
-def test_a_run_stores_found_routes_and_tells_differences_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_stores_found_routes_and_reports_differences_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(FakeSite, "switch_addresses", SWITCH_OF)
     work = Workplace(tmp_path)
     run = work.start(LEAF_SPINE)

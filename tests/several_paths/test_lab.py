@@ -87,11 +87,11 @@ def test_trees_carry_the_bytes_of_the_plan_on_its_cables() -> None:
 
 def play(lab: Lab, spec: TrialSpec) -> list[list[Any]]:
     """Return the events of each worker of the job, which are started in their hosts' network namespaces."""
-    told, pids = job_description(planned(spec), "j", lab), lab.live_pids()
+    document, pids = job_description(planned(spec), "j", lab), lab.live_pids()
     with ExitStack() as stack:
         workers = []
         for rank, host in enumerate(spec.jobs["j"].workers):
-            words = [str(ROOT / "build/bin/replay"), "--rank", str(rank), "--job", json.dumps(told)]
+            words = [str(ROOT / "build/bin/replay"), "--rank", str(rank), "--job", json.dumps(document)]
             workers.append(Running(["nsenter", "-t", str(pids[host]), "-n", "--", *words]))
             stack.callback(workers[-1].kill)
             workers[-1].say("secret open-sesame")

@@ -75,7 +75,7 @@ def test_probes_find_the_planned_route_of_each_flow_on_rails() -> None:
 
 
 def test_probes_find_the_route_that_a_flows_data_take(leaf_spine: Routed) -> None:
-    """Linux chooses among the spines by a hash that no plan knows; ports' counters show what it chose."""
+    """Linux chooses among the spines by a hash that no plan has; ports' counters show what it chose."""
     lab, switch_of = leaf_spine
     routers.let_kernel_choose(lab)
     spec = cells_of("ecmp-collision")[0]

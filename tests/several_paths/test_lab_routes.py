@@ -75,14 +75,14 @@ def test_flows_of_workers_take_the_nics_and_routes_of_the_plan(
     workers = [f"s{number}" for number in range(servers)] * 2
     spec = build_rails(rails(servers, nics, pxn), workers, pattern, flows, 0.1)
     layout, job = lay_out(spec.topology), spec.jobs["j"]
-    told = job_description(planned(spec), "j", plan_lab(spec.topology))
+    document = job_description(planned(spec), "j", plan_lab(spec.topology))
     entries = list_entries(layout, spec)
     by_address = {nic.address: nic for own in layout.nics.values() for nic in own}
     for transfer in job.transfers(job.profile.phases[-1]):
-        sender, receiver = (told["workers"][rank] for rank in (transfer.sender, transfer.receiver))
+        sender, receiver = (document["workers"][rank] for rank in (transfer.sender, transfer.receiver))
         for number in job.flow_numbers(transfer) if sender["name"] != receiver["name"] else ():
             flow = job.flow("j", transfer.sender, transfer.receiver, number, spec.topology)
-            own, other = described_nics(told, sender, receiver, number)
+            own, other = described_nics(document, sender, receiver, number)
             ports = sender["source_port"] + number, receiver["port"]
             cables = [hop.link.name for hop in spec.topology.path(*flow)]
             assert follow(layout, entries, by_address[own], by_address[other], ports) == cables
@@ -90,10 +90,10 @@ def test_flows_of_workers_take_the_nics_and_routes_of_the_plan(
             assert back == [hop.link.name for hop in spec.topology.path(*flow.turned)]
 
 
-def described_nics(told: Any, sender: Any, receiver: Any, number: int) -> tuple[str, str]:
+def described_nics(document: Any, sender: Any, receiver: Any, number: int) -> tuple[str, str]:
     """Return the addresses at the ends of a connection, as trainers/PROTOCOL.md says."""
     to = receiver["nic"] + number
-    leaves = to if told.get("pxn") else sender["nic"] + number
+    leaves = to if document.get("pxn") else sender["nic"] + number
     return sender["nics"][leaves % len(sender["nics"])], receiver["nics"][to % len(receiver["nics"])]
 
 

@@ -59,7 +59,7 @@ def test_packets_that_come_back_enter_by_the_nics_that_the_flow_used() -> None:
 
 @pytest.mark.parametrize(("workers", "pattern"), [(["s0", "s1"], "ring"), (["s0", "s0", "s1", "s1"], "all-to-all")])
 def test_both_models_play_the_rails_of_the_plan_and_last_as_long(workers: list[str], pattern: str) -> None:
-    """A ring over two NICs asks for 1.6 times the rate of one."""
+    """A ring over two NICs requires 1.6 times the rate of one."""
     spec = build_rails(rails(), workers, pattern, 2, 1.6 if pattern == "ring" else 0.8)
     ports, job = number_ports(spec.topology), spec.jobs["j"]
     cables = [link.name for _, link in ports.directions]
@@ -98,7 +98,7 @@ def sparse_rails(draw: st.DrawFn) -> dict[str, Any]:
 @given(sparse_rails())
 @settings(max_examples=100, deadline=None)
 def test_flows_of_a_valid_topology_have_a_way_by_switches(fields: dict[str, Any]) -> None:
-    """Numbers of NICs are counted anew behind a host's last, so those beyond are asked for, too."""
+    """Numbers of NICs are counted anew behind a host's last, so those beyond are required, too."""
     try:
         topology = Topology.model_validate(fields)
     except ValidationError:

@@ -48,7 +48,7 @@ def answer_to(packet: bytes, kind: int = 11, options: int = 0, kept: int = 28) -
 
 
 @given(FLOWS, st.integers(1, 64), st.integers(0, 10), st.integers(28, 40))
-def test_an_answer_tells_its_flow_and_hop(flow: dict[str, Any], hop: int, options: int, kept: int) -> None:
+def test_an_answer_gives_its_flow_and_hop(flow: dict[str, Any], hop: int, options: int, kept: int) -> None:
     packet = route_probe.build_packet(flow, hop)
     assert packet[8] == hop  # the time to live
     assert route_probe.parse_answer(answer_to(packet, options=options, kept=kept)) == (route_probe.flow_key(flow), hop)
@@ -115,7 +115,7 @@ def test_what_is_not_known_of_a_route_is_said(answers: Any, unknown: str) -> Non
     assert unknown in str(describe_differences([route])) or route.as_planned is False
 
 
-def test_parallel_cables_are_not_told_apart() -> None:
+def test_parallel_cables_are_not_distinguished() -> None:
     topology = load_topology("cluster-24-48links")
     probe = a_probe(topology, "s0", "s23")
     address_of = {name: f"10.1.0.{number}" for number, name in enumerate(topology.switches)}
@@ -180,7 +180,7 @@ def test_a_host_that_cannot_probe_says_why(tmp_path: Any, monkeypatch: pytest.Mo
     assert reason == "the probe failed on s0: exit status 1"
 
 
-def test_a_request_asks_as_many_routers_as_there_are_switches() -> None:
+def test_a_request_probes_as_many_routers_as_there_are_switches() -> None:
     (request,) = json.loads(json.dumps([probe_request(a_probe(leaf_spine()))]))
     assert request == {
         "source": "10.0.0.1", "source_port": 61000, "destination": "10.0.0.2", "destination_port": 29500, "hops": 3,
@@ -219,5 +219,5 @@ def test_a_wait_for_pings_answers_ends_while_others_send_icmp(seconds: float, mo
     pinger: dict[str, Any] = {}
     exec(PINGER, pinger)
     rtts_ms: dict[int, float] = {}
-    pinger["hear"](SteadyIcmp(ECHO_REQUEST), "10.0.0.9", {7: 0.0}, rtts_ms, time.monotonic() + seconds)
+    pinger["receive"](SteadyIcmp(ECHO_REQUEST), "10.0.0.9", {7: 0.0}, rtts_ms, time.monotonic() + seconds)
     assert rtts_ms == {}

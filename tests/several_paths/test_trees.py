@@ -202,12 +202,16 @@ def test_workers_that_forward_what_they_were_sent_end_with_every_byte(
     workers: int, size: int, flows: int, random: Random
 ) -> None:
     """Play the description of trainers/PROTOCOL.md: flows advance in any order, by any bytes that feeders allow."""
-    told = describe_transfers("tree", tree(workers, size))
-    places = {(sender, receiver, channel): place for place, (sender, receiver, _, _, channel, _) in enumerate(told)}
-    fed_by = [[places[feeder, sender, channel] for feeder in feeders] for sender, _, _, _, channel, feeders in told]
+    described = describe_transfers("tree", tree(workers, size))
+    places = {
+        (sender, receiver, channel): place for place, (sender, receiver, _, _, channel, _) in enumerate(described)
+    }
+    fed_by = [
+        [places[feeder, sender, channel] for feeder in feeders] for sender, _, _, _, channel, feeders in described
+    ]
     for flow in range(flows):
-        sizes = [flow_bytes(each[2], flows, flow) for each in told]
-        sent = [0] * len(told)
+        sizes = [flow_bytes(each[2], flows, flow) for each in described]
+        sent = [0] * len(described)
         while waiting := [
             (place, allowed)
             for place, size in enumerate(sizes)
@@ -221,8 +225,8 @@ def test_workers_that_forward_what_they_were_sent_end_with_every_byte(
 @given(st.sampled_from(sorted(set(PATTERNS) - {"tree"})), st.integers(1, 32), SIZES)
 def test_other_patterns_are_described_as_before(pattern: Pattern, half: int, size: int) -> None:
     found = all_transfers(pattern, size, (tuple(range(2 * half)),))
-    for each, told in zip(found, describe_transfers(pattern, found), strict=True):
-        assert tuple(told) == each[: 3 if each.lead_bytes is None else 4]
+    for each, described in zip(found, describe_transfers(pattern, found), strict=True):
+        assert tuple(described) == each[: 3 if each.lead_bytes is None else 4]
 
 
 def test_two_workers_of_a_host_share_no_source_port() -> None:
@@ -249,7 +253,7 @@ def test_too_many_flows_for_the_ports_of_a_host_are_refused() -> None:
         check_source_ports(crowded(36))
 
 
-def test_trainers_that_know_one_channel_refuse_a_tree() -> None:
+def test_trainers_with_one_channel_refuse_a_tree() -> None:
     spec = build_tree(leaf_spine(), ["s0", "s2"], 0.5)
     refuse_trees(spec)
     with pytest.raises(

@@ -19,7 +19,7 @@ RAILS_SIZE = 8_000_000
 
 
 def build_leaf_spine(routing: dict[str, Any], transport: str, flows: int = 1) -> TrialSpec:
-    """Return two jobs between two leaves, each of which asks for 0.8 of a cable. Two spines join the leaves."""
+    """Return two jobs between two leaves, each of which requires 0.8 of a cable. Two spines join the leaves."""
     return _build("leaf-spine", transport, flows, topologies={"leaf-spine": _topology(routing)})
 
 
@@ -32,7 +32,7 @@ def build_crossing_ring(seed: int) -> TrialSpec:
 
 
 def build_rails(topology: Topology, workers: list[str], pattern: str, flows: int, share: float) -> TrialSpec:
-    """Return a trial of one job on hosts with several NICs, which asks for `share` of one link."""
+    """Return a trial of one job on hosts with several NICs, which requires `share` of one link."""
     fabric = topology.model_dump(mode="json", by_alias=True, exclude={"name"})
     jobs = {"j": {"profile": "p", "workers": workers, "flows": flows}}
     profiles = {"p": profile(pattern, RAILS_SIZE, share, 1.0)}

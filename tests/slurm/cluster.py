@@ -207,7 +207,7 @@ def write(folder: Path, controller: str, lines: Iterable[str]) -> None:
 
 
 def munged(folder: Path) -> list[str]:
-    """How the daemon is called that tells Slurm's who is who."""
+    """How the daemon is called that reports to Slurm who is who."""
     places = {"key-file": "munge.key", "socket": "munge.socket", "seed-file": "munge.seed"}
     places |= {"pid-file": "munge.pid", "log-file": "munge.log"}
     return ["munged", "--foreground", "--force", *(f"--{option}={folder / name}" for option, name in places.items())]

@@ -92,7 +92,7 @@ def test_a_holder_that_is_killed_gives_back_all_the_same(home: Path) -> None:
     assert (home / "cancelled").read_text() == "12\n"
 
 
-def test_an_allocation_that_is_taken_away_is_told(home: Path) -> None:
+def test_an_allocation_that_is_taken_away_is_reported(home: Path) -> None:
     with allocation() as held:
         (home / "taken").touch()
         wait_for(lambda: held.loss_reason)
@@ -105,7 +105,7 @@ def test_an_allocation_that_is_taken_away_is_told(home: Path) -> None:
 @pytest.mark.parametrize(
     ("ahead", "said"),
     [
-        (lambda home: (home / "unknown").touch(), "Slurm does not know this host: Node node7 not found\n"),
+        (lambda home: (home / "unknown").touch(), "Slurm does not list this host: Node node7 not found\n"),
         (lambda home: (home / "salloc").unlink(), "found no salloc, expected that of Slurm: or launch: direct\n"),
     ],
 )

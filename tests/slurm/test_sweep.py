@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @dataclass
-class Asked:
+class SlurmSweep:
     """A folder with the experiment, and the stand-ins' home."""
 
     home: Path
@@ -44,12 +44,12 @@ class Asked:
         return main(["run", str(self.file), "--testbed", "fluid", "--runs", str(self.runs), *words])
 
     def submitted(self) -> list[str]:
-        """What jobs were told, in their order."""
+        """What jobs were given, in their order."""
         return [path.read_text() for path in sorted(self.home.glob("words*"))]
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
+def slurm_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SlurmSweep:
     home = tmp_path / "slurm"
     home.mkdir()
     stand_ins.install(home)
@@ -59,34 +59,34 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
     monkeypatch.setattr(sweep, "LOOK_S", 0.01)
     file = tmp_path / "spread.yaml"
     file.write_text(SPREAD)
-    return Asked(home, file, tmp_path / "runs")
+    return SlurmSweep(home, file, tmp_path / "runs")
 
 
-def test_a_sweep_gives_what_a_run_gives(asked: Asked) -> None:
-    experiment, observer = load_experiment(asked.file), cast("Any", Silent())
-    here = RUNNER.start(experiment, str(asked.file), asked.runs)
+def test_a_sweep_gives_what_a_run_gives(slurm_sweep: SlurmSweep) -> None:
+    experiment, observer = load_experiment(slurm_sweep.file), cast("Any", Silent())
+    here = RUNNER.start(experiment, str(slurm_sweep.file), slurm_sweep.runs)
     swept = sweep.Sweep(FluidProvider(), observer, Slurm("spare"))
-    there = swept.start(experiment, str(asked.file), asked.runs)
+    there = swept.start(experiment, str(slurm_sweep.file), slurm_sweep.runs)
     assert (there.id != here.id, there.committed()) == (True, here.committed())
     assert figures(there) == figures(here)
     assert there.manifest["plan"] == here.manifest["plan"]
     assert read_machines(there).trials == {"n1": 2}
     assert there.listed_trials() == here.listed_trials()
     assert not (there.path / "slurm").exists()
-    _, first, second = asked.submitted()
+    _, first, second = slurm_sweep.submitted()
     assert "--partition=spare" in first
     assert "--exclusive" not in first, "what is computed needs no node for itself"
     assert "--dependency" not in first
     assert "--dependency=afterany:2" in second
 
 
-def test_a_slurm_job_without_output_is_explained(asked: Asked, capsys: pytest.CaptureFixture[str]) -> None:
-    (asked.home / "blind").touch()
-    assert asked.run("--executor", "slurm") == 1
+def test_a_slurm_job_without_output_is_explained(slurm_sweep: SlurmSweep, capsys: pytest.CaptureFixture[str]) -> None:
+    (slurm_sweep.home / "blind").touch()
+    assert slurm_sweep.run("--executor", "slurm") == 1
     said = capsys.readouterr().err
     assert "no plan was made: jobs of Slurm ended without output" in said
     assert "put --runs on a file system that they share" in said
-    assert not Run.all(asked.runs), "nothing is left of a run that never was"
+    assert not Run.all(slurm_sweep.runs), "nothing is left of a run that never was"
 
 
 @pytest.mark.parametrize(
@@ -100,52 +100,52 @@ def test_a_slurm_job_without_output_is_explained(asked: Asked, capsys: pytest.Ca
     ],
 )
 def test_a_missing_or_failing_slurm_is_one_message(
-    asked: Asked, ahead: str, on: str, said: str, capsys: pytest.CaptureFixture[str]
+    slurm_sweep: SlurmSweep, ahead: str, on: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if ahead:
-        (asked.home / ahead).touch()
-    assert asked.run("--executor", on) != 0
+        (slurm_sweep.home / ahead).touch()
+    assert slurm_sweep.run("--executor", on) != 0
     assert said in capsys.readouterr().err
-    assert not Run.all(asked.runs)
+    assert not Run.all(slurm_sweep.runs)
 
 
 def test_a_machine_without_slurm_is_one_message(
-    asked: Asked, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    slurm_sweep: SlurmSweep, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert asked.run("--executor", "slurm") == 1
+    assert slurm_sweep.run("--executor", "slurm") == 1
     assert "found no sinfo on this machine, expected Slurm's" in capsys.readouterr().err
 
 
-def test_an_interrupt_leaves_no_slurm_job(asked: Asked) -> None:
-    (asked.home / "held").touch()
+def test_an_interrupt_leaves_no_slurm_job(slurm_sweep: SlurmSweep) -> None:
+    (slurm_sweep.home / "held").touch()
 
     def interrupt() -> None:
-        while not (asked.home / "queue").exists():
+        while not (slurm_sweep.home / "queue").exists():
             time.sleep(0.01)
         os.kill(os.getpid(), 2)
 
     threading.Thread(target=interrupt).start()
-    assert asked.run("--executor", "slurm") == 130
-    assert "--name=roundabout-" in (asked.home / "cancelled").read_text()
-    assert not (asked.home / "queue").exists()
+    assert slurm_sweep.run("--executor", "slurm") == 130
+    assert "--name=roundabout-" in (slurm_sweep.home / "cancelled").read_text()
+    assert not (slurm_sweep.home / "queue").exists()
 
 
 @pytest.mark.parametrize(("outage", "why"), [("away", "Unable to contact slurm controller"), ("stuck", "1 completing")])
 def test_an_interrupt_during_an_outage_names_the_jobs_left(
-    outage: str, why: str, asked: Asked, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    outage: str, why: str, slurm_sweep: SlurmSweep, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (asked.home / "held").touch()
+    (slurm_sweep.home / "held").touch()
     monkeypatch.setattr(sweep, "END_TIMEOUT_S", 0.05)
 
     def interrupt() -> None:
-        while not (asked.home / "queue").exists():
+        while not (slurm_sweep.home / "queue").exists():
             time.sleep(0.01)
-        (asked.home / outage).touch()
+        (slurm_sweep.home / outage).touch()
         os.kill(os.getpid(), 2)
 
     threading.Thread(target=interrupt).start()
-    assert asked.run("--executor", "slurm") == 130
+    assert slurm_sweep.run("--executor", "slurm") == 130
     said = capsys.readouterr().err
     assert f"error: jobs of the run may be left on Slurm, after 0.05 s of waiting for their end: {why}" in said.replace(
         "Slurm did not take squeue: ", ""
@@ -154,19 +154,19 @@ def test_an_interrupt_during_an_outage_names_the_jobs_left(
 
 
 def test_an_outage_does_not_hide_what_ended_the_run(
-    asked: Asked, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    slurm_sweep: SlurmSweep, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (asked.home / "sinks").touch()
+    (slurm_sweep.home / "sinks").touch()
     monkeypatch.setattr(sweep, "END_TIMEOUT_S", 0.05)
-    assert asked.run("--executor", "slurm") == 1
+    assert slurm_sweep.run("--executor", "slurm") == 1
     said = capsys.readouterr().err
     assert "error: Slurm did not take sbatch: Batch job submission failed" in said
     assert "jobs of the run may be left on Slurm" in said
     assert "cancel them: scancel --name=roundabout-" in said
 
 
-def test_a_program_of_slurms_that_hangs_is_given_up(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    (asked.home / "sinfo").write_text("#!/bin/sh\nexec sleep 60\n")
+def test_a_program_of_slurms_that_hangs_is_given_up(slurm_sweep: SlurmSweep, monkeypatch: pytest.MonkeyPatch) -> None:
+    (slurm_sweep.home / "sinfo").write_text("#!/bin/sh\nexec sleep 60\n")
     monkeypatch.setattr(slurm, "ANSWER_TIMEOUT_S", 0.1)
     with pytest.raises(slurm.SlurmError, match=r"Slurm did not answer sinfo within 0\.1 s"):
         Slurm("main").check()

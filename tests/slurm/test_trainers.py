@@ -155,7 +155,7 @@ def test_ending_a_run_ends_its_allocation(nodes: Nodes, inventory: Path, tmp_pat
         process.send_signal(how)
         print(how.name, soon(nodes))
         process.communicate()
-    with driven("clean", inventory, tmp_path) as process:  # a killed run owes what it loaded
+    with driven("clean", inventory, tmp_path) as process:  # a killed run leaves what it loaded
         _, stderr = process.communicate()
     assert process.returncode == 0, stderr
 
@@ -187,6 +187,6 @@ def test_a_cancelled_allocation_costs_the_attempt(nodes: Nodes, inventory: Path,
 
 def test_a_host_that_is_no_node_is_named_before_any_trial(nodes: Nodes, inventory: Path, tmp_path: Path) -> None:
     nodes.said("scontrol", "delete", "NodeName=s2")
-    with pytest.raises(RoundaboutError, match="^s2: sh -c: Slurm does not know this host"):
+    with pytest.raises(RoundaboutError, match="^s2: sh -c: Slurm does not list this host"):
         run(inventory, tmp_path, Silent())
     assert list(tmp_path.glob("runs/*/trials*")) == []

@@ -33,20 +33,20 @@ def kept(tmp_path):
     return sorted((tmp_path / "cache/roundabout").glob("*"))
 
 
-def ask(folder, lasts=True):
+def read(folder, lasts=True):
     """Return the answer, and whether it was computed."""
-    asked = []
+    reads = []
 
     def compute():
-        asked.append(True)
+        reads.append(True)
         return {path.name: path.read_text() for path in sorted(folder.iterdir())}, lasts
 
-    return cached_answer("test", [folder], compute), bool(asked)
+    return cached_answer("test", [folder], compute), bool(reads)
 
 
 def test_an_answer_is_computed_once(files):
-    assert ask(files) == ({"one.yaml": "one"}, True)
-    assert ask(files) == ({"one.yaml": "one"}, False)
+    assert read(files) == ({"one.yaml": "one"}, True)
+    assert read(files) == ({"one.yaml": "one"}, False)
 
 
 @pytest.mark.parametrize(
@@ -62,13 +62,13 @@ def test_an_answer_is_computed_once(files):
     ids=["content", "new file", "name", "no file", "program", "new module"],
 )
 def test_a_change_makes_it_another_answer(change, files, tmp_path):
-    ask(files)
+    read(files)
     changed = files / "one.yaml"
     times = changed.stat()
     change(tmp_path)
     if changed.exists():
         os.utime(changed, ns=(times.st_atime_ns, times.st_mtime_ns))  # archives and rsync set this time, too
-    answer, was_computed = ask(files)
+    answer, was_computed = read(files)
     assert was_computed
     assert answer == {path.name: path.read_text() for path in files.iterdir()}
 
@@ -77,9 +77,9 @@ def test_a_new_package_invalidates_cached_answers(files, tmp_path, monkeypatch):
     packages = tmp_path / "site-packages"
     packages.mkdir()
     monkeypatch.setattr("sys.path", [str(packages)])
-    ask(files)
+    read(files)
     (packages / "pydantic-3.0.dist-info").mkdir()
-    assert ask(files)[1]
+    assert read(files)[1]
 
 
 def test_an_answer_whose_files_change_meanwhile_is_not_cached(files, tmp_path):
@@ -94,9 +94,9 @@ def test_an_answer_whose_files_change_meanwhile_is_not_cached(files, tmp_path):
 
 
 def test_an_answer_that_depends_on_something_else_is_not_kept(files, tmp_path, monkeypatch):
-    assert ask(files, lasts=False)[1]
+    assert read(files, lasts=False)[1]
     monkeypatch.setenv("ROUNDABOUT_PATH", str(tmp_path))
-    assert ask(files)[1]
+    assert read(files)[1]
     assert kept(tmp_path) == []
 
 
@@ -104,16 +104,16 @@ def test_an_answer_that_depends_on_something_else_is_not_kept(files, tmp_path, m
     "content", [b"", b"{", b"5", b"[]", b"[5]", b"{}", b"\xff", b"null", b"[" * 100_000, b"1" * 1_000_001]
 )
 def test_damaged_answers_are_computed(content, files, tmp_path):
-    ask(files)
+    read(files)
     (file,) = kept(tmp_path)
     file.write_bytes(content)
-    assert ask(files) == ({"one.yaml": "one"}, True)
-    assert ask(files)[1] is False
+    assert read(files) == ({"one.yaml": "one"}, True)
+    assert read(files)[1] is False
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
 def test_only_regular_files_are_read(kind, files, tmp_path):
-    ask(files)
+    read(files)
     (file,) = kept(tmp_path)
     file.unlink()
     if kind == "link":
@@ -123,20 +123,20 @@ def test_only_regular_files_are_read(kind, files, tmp_path):
         os.mkfifo(file)
     else:
         file.mkdir()
-    assert ask(files) == ({"one.yaml": "one"}, True)
+    assert read(files) == ({"one.yaml": "one"}, True)
 
 
 def test_a_folder_that_others_may_write_is_not_used(files, tmp_path):
-    ask(files)
+    read(files)
     (tmp_path / "cache/roundabout").chmod(0o777)
-    assert ask(files)[1]
+    assert read(files)[1]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a folder away")
 def test_root_leaves_the_folders_of_others_alone(files, tmp_path):
     os.chown(tmp_path / "cache", 65534, 65534)
-    assert ask(files)[1]
-    assert ask(files)[1]
+    assert read(files)[1]
+    assert read(files)[1]
     assert list((tmp_path / "cache").iterdir()) == []
 
 
@@ -145,31 +145,31 @@ def test_the_cache_works_without_a_folder(base, files, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     (tmp_path / "link").symlink_to(tmp_path / "link")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / base))
-    assert ask(files) == ({"one.yaml": "one"}, True)
-    assert ask(files) == ({"one.yaml": "one"}, True)
+    assert read(files) == ({"one.yaml": "one"}, True)
+    assert read(files) == ({"one.yaml": "one"}, True)
 
 
 def test_a_folder_that_is_named_relative_to_the_working_folder_is_not_made(files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "source")
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert ask(files)[1]
+    assert read(files)[1]
     assert not (tmp_path / "source/relative").exists()
 
 
 def test_the_cache_works_without_a_home(files, monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(Path, "home", lambda: (_ for _ in ()).throw(RuntimeError("no home")))
-    assert ask(files)[1]
+    assert read(files)[1]
 
 
 def test_the_youngest_answers_of_a_name_stay(files, tmp_path):
     for number in range(MAX_ANSWERS + 3):
         (files / "one.yaml").write_text(str(number))
-        ask(files)
+        read(files)
         for place, file in enumerate(sorted(kept(tmp_path), key=lambda each: each.stat().st_mtime_ns)):
             os.utime(file, ns=(place, place))
     assert len(kept(tmp_path)) == MAX_ANSWERS
-    assert ask(files)[1] is False
+    assert read(files)[1] is False
 
 
 def test_a_catalogue_with_an_error_is_not_kept(monkeypatch):

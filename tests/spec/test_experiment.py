@@ -204,7 +204,7 @@ def test_a_file_in_the_catalogue_bears_its_name(library: Path) -> None:
         load_experiment(path, library)
 
 
-def test_a_study_may_be_named_and_told_what_to_compare(tmp_path: Path) -> None:
+def test_a_study_may_be_named_and_given_what_to_compare(tmp_path: Path) -> None:
     path = tmp_path / "plain.yaml"
 
     def study_of(written: str) -> StudyChoice:

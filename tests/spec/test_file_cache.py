@@ -11,7 +11,7 @@ from roundabout.spec.transports import registry
 
 pytestmark = pytest.mark.unit
 
-COUNTER = 'COUNTER(__u64, {name}, "segments", "heard");\n'
+COUNTER = 'COUNTER(__u64, {name}, "segments", "received");\n'
 
 
 def names(program: Path) -> list[str]:

@@ -114,12 +114,12 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("field", "said"), WRONG)
-def test_a_wrong_change_is_told_with_its_option(rich: Rich, field: str, said: str) -> None:
+def test_a_wrong_change_is_refused_with_its_option(rich: Rich, field: str, said: str) -> None:
     with pytest.raises(SpecError, match=said):
         changed(rich(), field)
 
 
-def test_a_wrong_variant_is_told_with_its_option(rich: Rich) -> None:
+def test_a_wrong_variant_is_refused_with_its_option(rich: Rich) -> None:
     with pytest.raises(SpecError, match=r"--only: found 'unfare', expected a variant \(alone, fair"):
         changed(rich(), only=["fair", "unfare"])
 

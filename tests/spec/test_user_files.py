@@ -77,7 +77,7 @@ IN_LIBRARY = [path for shelf in SHELVES for path in sorted(EXPERIMENTS.glob(f"{s
 
 
 @pytest.mark.parametrize("path", IN_LIBRARY, ids=lambda path: path.stem)
-def test_kinds_are_told_by_their_fields(path: Path) -> None:
+def test_kinds_are_recognized_by_their_fields(path: Path) -> None:
     assert guess_kind(read_document(path).root) == path.parents[1].name
 
 

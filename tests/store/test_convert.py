@@ -59,8 +59,8 @@ DILATIONS = st.floats(1, 100)
 def flow(units, **instants):
     values = {"host": "s0", "host_ns": 5_000_000_000, "controller_ns": 0, "offset_bound_ns": 35, **instants}
     names = ("traffic", "flow", "class", "destination", "bytes", "measured", "start_ns", "end_ns")
-    told = {**dict.fromkeys(names), "bytes": 600, **values}
-    (row,) = build_table("cross_flows", WHO, {name: [value] for name, value in told.items()}, units).to_pylist()
+    fields = {**dict.fromkeys(names), "bytes": 600, **values}
+    (row,) = build_table("cross_flows", WHO, {name: [value] for name, value in fields.items()}, units).to_pylist()
     return row
 
 

@@ -27,11 +27,11 @@ class Committed:
         self.keys = set()
         commit = Attempt.commit
 
-        def told(attempt, record):
+        def commit_with_power(attempt, record):
             commit(attempt, record)
             self.keys.add(attempt.key)
 
-        monkeypatch.setattr(Attempt, "commit", told)
+        monkeypatch.setattr(Attempt, "commit", commit_with_power)
 
     def are_whole(self, left: Path) -> Run | None:
         """All of them, in what a power cut left; and whatever else is there."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counters as they misbehave, each told apart, and never a negative gain."""
+"""Counters as they misbehave, each distinguished, and never a negative gain."""
 
 from itertools import pairwise
 

@@ -116,7 +116,7 @@ def test_a_reference_stands_beside_the_trial_that_counts(tmp_path):
         run.check()
 
 
-def test_invalid_trials_are_left_out_unless_asked_for(tmp_path):
+def test_invalid_trials_are_left_out_unless_requested(tmp_path):
     run = make(tmp_path)
     for key, valid in (("k1", True), ("k2", False)):
         attempt = run.begin_attempt(key)

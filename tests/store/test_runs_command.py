@@ -14,18 +14,18 @@ pytestmark = pytest.mark.unit
 SECOND = "20261122T093012Z-0001"
 
 
-def told(folder, capsys, *words):
+def listed(folder, capsys, *words):
     assert main(["runs", *words, "--runs", str(folder), "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
 def test_all_runs_are_listed_and_chosen_by_words(tmp_path, capsys):
     one, other = make(tmp_path), make(tmp_path, "unfair", SECOND)
-    assert [each["run"] for each in told(tmp_path, capsys)] == [one.id, other.id]
-    (found,) = told(tmp_path, capsys, "unfair", "20261122")
+    assert [each["run"] for each in listed(tmp_path, capsys)] == [one.id, other.id]
+    (found,) = listed(tmp_path, capsys, "unfair", "20261122")
     assert (found["run"], found["experiment"], found["begun_utc"][:10]) == (SECOND, "unfair", "2026-11-22")
     assert found["size_bytes"] == sum(path.stat().st_size for path in other.path.iterdir())
-    assert told(tmp_path, capsys, "unfair", "fluid") == []
+    assert listed(tmp_path, capsys, "unfair", "fluid") == []
     assert main(["runs", "--runs", str(tmp_path)]) == 0
     assert one.id in capsys.readouterr().out
 
@@ -33,11 +33,11 @@ def test_all_runs_are_listed_and_chosen_by_words(tmp_path, capsys):
 def test_a_damaged_run_is_listed_with_what_is_wrong(tmp_path, capsys):
     run = make(tmp_path)
     (run.path / "manifest.json").write_text("{")
-    (found,) = told(tmp_path, capsys)
+    (found,) = listed(tmp_path, capsys)
     assert "is not valid JSON" in found["fault"]
 
 
-def test_a_run_is_deleted_after_asking_and_by_its_own_name_alone(tmp_path, capsys, monkeypatch):
+def test_a_run_is_deleted_after_a_prompt_and_by_its_own_name_alone(tmp_path, capsys, monkeypatch):
     one, other = make(tmp_path), make(tmp_path, run_id=SECOND)
     where = ["--runs", str(tmp_path)]
     assert main(["rm", "last", "--yes", *where]) == 2

@@ -13,7 +13,7 @@ CALLS = {
 }[platform.machine()]
 """The numbers of system calls, as the kernel's tables have them."""
 
-# linux/ptrace.h; the options: tell stops at system calls apart, and die with the tracer.
+# linux/ptrace.h; the options: mark stops at system calls, and die with the tracer.
 TRACEME, OPTIONS, SYSCALL, SETOPTIONS, GET_SYSCALL_INFO = 0, 1 | 1 << 20, 24, 0x4200, 0x420E
 ENTRY, EXIT = 1, 2
 

@@ -11,7 +11,7 @@ import pytest
 from roundabout.runner.machine.process_leftovers import process_name
 from roundabout.spec import load_topology
 from roundabout.testbeds.lab import Lab
-from tests.running import told_job
+from tests.running import job_document
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
@@ -39,9 +39,9 @@ def play(lab: Lab, replay: str) -> None:
     workers = []
     for port, (job, hosts) in enumerate(JOBS.items(), 29500):
         there = [(host, lab.hosts[host].address, port) for host in hosts]
-        told = json.dumps(told_job(job, there, PHASES, iterations=ITERATIONS))
+        document = json.dumps(job_document(job, there, PHASES, iterations=ITERATIONS))
         for rank, host in enumerate(hosts):
-            words = ["--rank", str(rank), "--job", told]
+            words = ["--rank", str(rank), "--job", document]
             pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
             workers.append(subprocess.Popen(on(lab, host, replay, *words), **pipes))
     for worker in workers:
@@ -80,12 +80,12 @@ def test_cnps_act_after_their_delay(lab: Lab, dcqcn: str, tools: Any) -> None:
     counters = counters_of_jobs(lab, tools, f"cnp_delay_us={delay_us}")
     cuts = sum(each["cnps"] for each in counters)
     assert cuts > 20
-    # An ACK comes each few hundred us; a flow that pauses in between hears of its CNPs later, or forgets them. Those
+    # An ACK comes each few hundred us; a flow that pauses in between gets its CNPs later, or forgets them. Those
     # between two ACKs that echo marks count from their own times, and act at the later ACK if that is overdue.
     assert 0.9 * delay_us < sum(each["held_us"] for each in counters) / cuts < 1.6 * delay_us
-    heard = lab.echo_times()
-    assert heard.echoes > 20
-    assert 10 < heard.total_us / heard.echoes < 20_000
+    seen = lab.echo_times()
+    assert seen.echoes > 20
+    assert 10 < seen.total_us / seen.echoes < 20_000
 
 
 def test_echoes_are_the_marks_made(lab: Lab, dcqcn: str, tools: Any) -> None:

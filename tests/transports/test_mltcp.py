@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MLTCP over real sockets of programs that know nothing of it: what it counts, what it learns, and what F does."""
+"""MLTCP over real sockets of programs without a change for it: what it counts, what it learns, and what F does."""
 
 import json
 import subprocess
@@ -174,7 +174,7 @@ def test_a_job_that_ended_takes_no_room(pair: Any, tools: Any) -> None:
         wait_for(lambda: entries_of_jobs(tools) == 0, 15)
 
 
-# Begins and ends a job on each of as many hosts as told, for each of which it makes a network namespace.
+# Begins and ends a job on each of as many hosts as given, for each of which it makes a network namespace.
 JOBS = """
 import ctypes, socket, subprocess, sys
 for _ in range(int(sys.argv[1])):

@@ -76,10 +76,10 @@ def curl_and_load(client: Any, server: Any, home: Path) -> None:
     with serving(server, "nginx", "-c", str(home / "nginx.conf"), "-e", str(home / "error.log")):
         patiently(lambda: client.run("curl", "-sf", "-o", str(fetched), f"{url}/large", check=False))
         assert hashlib.sha256(fetched.read_bytes()).digest() == hashlib.sha256(content).digest()
-        told = client.run("ab", "-q", "-n", str(REQUESTS), "-c", "16", f"{url}/small").stdout
-    assert re.search(rf"Complete requests: +{REQUESTS}\n", told)
-    assert re.search(r"Failed requests: +0\n", told)
-    assert "Non-2xx" not in told
+        printed = client.run("ab", "-q", "-n", str(REQUESTS), "-c", "16", f"{url}/small").stdout
+    assert re.search(rf"Complete requests: +{REQUESTS}\n", printed)
+    assert re.search(r"Failed requests: +0\n", printed)
+    assert "Non-2xx" not in printed
 
 
 def dump(client: Any, server: Any, home: Path) -> None:
@@ -104,7 +104,7 @@ def dump(client: Any, server: Any, home: Path) -> None:
 
 
 def plain(dumped: str) -> list[str]:
-    """Without the words by which newer versions tell one dump from another."""
+    """Without the words by which newer versions distinguish dumps."""
     return [line for line in dumped.splitlines() if not line.startswith(("\\restrict", "\\unrestrict"))]
 
 

@@ -112,8 +112,8 @@ def test_the_program_declares_what_its_source_does(tools: Any) -> None:
             path = tools.build / "bpf" / f"{name}{variant}.bpf.o"
             found = json.loads(tools.transport("describe", str(path)).stdout)
             assert found["parameters"] == [declared_as(each) for each in declared.parameters if each.chosen_by != "nic"]
-            told = {each["name"]: each.get("unit") or each["formula"] for each in found["counters"]}
-            assert told == {
+            units = {each["name"]: each.get("unit") or each["formula"] for each in found["counters"]}
+            assert units == {
                 **{each.name: each.unit for each in declared.counters},
                 **{each.name: each.formula for each in declared.derived},
             }

@@ -29,7 +29,7 @@ FOLDER = REPOSITORY / "build/rack-in-vms"
 RUN = FOLDER / "run"
 DONE = RUN / "done.json"
 # Where others' leases are is hidden: no lab is ours in there. What programs keep for a while goes with it; what a run
-# on guests owes them lies beside their disks.
+# on guests must undo lies beside their disks.
 INSIDE = 'mount -t tmpfs tmpfs /run; mount --bind "$0" /var/lib; exec env HOME=/run TMPDIR=/run "$@"'
 
 
@@ -40,9 +40,9 @@ def outside(words: Sequence[str]) -> int:
         print("== the image of the guests (once)", flush=True)
         with parts.part("the image"):
             image.build(FOLDER / "image")
-        owed = RUN / "lib"
-        owed.mkdir(parents=True, exist_ok=True)
-        argv = apart(owed, [sys.executable, "-m", "tests.vms", "--inside", *words])
+        leftover = RUN / "lib"
+        leftover.mkdir(parents=True, exist_ok=True)
+        argv = apart(leftover, [sys.executable, "-m", "tests.vms", "--inside", *words])
         status = subprocess.run(argv, cwd=REPOSITORY).returncode
     if status == 0:
         shutil.rmtree(RUN)
@@ -50,9 +50,9 @@ def outside(words: Sequence[str]) -> int:
     return status
 
 
-def apart(owed: Path, words: Sequence[str]) -> list[str]:
+def apart(leftover: Path, words: Sequence[str]) -> list[str]:
     """A command in namespaces of its own, which end with us; what it notes in /var/lib stays in a folder."""
-    return [*isolation(), "--net", "sh", "-c", INSIDE, str(owed), *words]
+    return [*isolation(), "--net", "sh", "-c", INSIDE, str(leftover), *words]
 
 
 def inside(guests: Sequence[Guest], accelerator: str) -> int:

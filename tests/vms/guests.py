@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests: Debian under QEMU, emulated unless KVM is asked for, on two bridges of our own network namespace."""
+"""Guests: Debian under QEMU, emulated unless KVM is requested, on two bridges of our own network namespace."""
 
 import base64
 import subprocess
@@ -125,25 +125,25 @@ class Machines:
         """Until systemd has started all that a boot starts. Raises RoundaboutError where it does not."""
         give_up = time.monotonic() + BOOT_S
         while time.monotonic() < give_up and self.running[guest.name].poll() is None:
-            done = self.ask(guest, "systemctl is-system-running --wait")
+            done = self.call(guest, "systemctl is-system-running --wait")
             if done.stdout.strip() == "running":
                 return
             if done.stdout.strip() == "degraded":
-                failed = self.ask(guest, "systemctl list-units --failed --no-legend").stdout
+                failed = self.call(guest, "systemctl list-units --failed --no-legend").stdout
                 raise RoundaboutError(f"guest {guest.name}: these failed at boot: {failed.strip()}")
             time.sleep(1)
         ended = self.running[guest.name].poll() is not None
         what = "ended while it booted" if ended else f"did not boot within {BOOT_S} s"
         raise RoundaboutError(f"guest {guest.name} {what}", f"its console: {guest.console}")
 
-    def ask(self, guest: Guest, command: str, timeout_s: float = 600) -> "subprocess.CompletedProcess[str]":
+    def call(self, guest: Guest, command: str, timeout_s: float = 600) -> "subprocess.CompletedProcess[str]":
         """Run a shell's command on a guest."""
         words = ["ssh", "-F", str(guest.folder / "ssh_config"), guest.name, command]
         return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s)
 
-    def tell(self, guest: Guest, command: str) -> str:
+    def call_checked(self, guest: Guest, command: str) -> str:
         """Run a command that must not fail; what it says. Raises RoundaboutError."""
-        done = self.ask(guest, command)
+        done = self.call(guest, command)
         if done.returncode:
             raise RoundaboutError(f"guest {guest.name}: {command}: {done.stderr.strip() or done.stdout.strip()}")
         return done.stdout
@@ -151,16 +151,16 @@ class Machines:
     def answers(self, guest: Guest) -> bool:
         """Return True if the guest serves a new SSH connection in time. ssh itself waits longer in a key exchange."""
         try:
-            return self.ask(guest, "true", ANSWER_TIMEOUT_S).returncode == 0
+            return self.call(guest, "true", ANSWER_TIMEOUT_S).returncode == 0
         except subprocess.TimeoutExpired:
             return False
 
     def reboot(self, guest: Guest) -> None:
         """Have a guest boot again, and wait until it has."""
-        before = self.tell(guest, "cat /proc/sys/kernel/random/boot_id")
-        self.ask(guest, "systemctl reboot")
+        before = self.call_checked(guest, "cat /proc/sys/kernel/random/boot_id")
+        self.call(guest, "systemctl reboot")
         give_up = time.monotonic() + BOOT_S
-        while self.ask(guest, "cat /proc/sys/kernel/random/boot_id").stdout in ("", before):
+        while self.call(guest, "cat /proc/sys/kernel/random/boot_id").stdout in ("", before):
             if time.monotonic() > give_up:
                 raise RoundaboutError(f"guest {guest.name} did not boot again within {BOOT_S} s")
             time.sleep(1)
@@ -177,7 +177,7 @@ class Machines:
         for guest in self.guests:
             if guest.name in self.running:
                 with suppress(subprocess.TimeoutExpired):
-                    self.ask(guest, "systemctl poweroff", timeout_s=30)
+                    self.call(guest, "systemctl poweroff", timeout_s=30)
         give_up = time.monotonic() + END_S
         for guest in self.guests:
             if process := self.running.get(guest.name):
@@ -211,7 +211,7 @@ def write_ssh(folder: Path, guests: Sequence[Guest], bridge: str = CONTROL) -> N
         if not (folder / name).exists():
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", folder / name], check=True)
     kind, key, _ = (folder / f"{HOST_KEY}.pub").read_text().split()
-    # By address: of HostKeyAlias, paramiko knows nothing.
+    # By address: paramiko does not support HostKeyAlias.
     names = ",".join(address for guest in guests for address in guest.addresses.values())
     (folder / "known_hosts").write_text(f"{names} {kind} {key}\n")
     hosts = [f"Host {guest.name}\n  HostName {guest.addresses[bridge]}\n" for guest in guests]

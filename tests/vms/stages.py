@@ -124,7 +124,7 @@ class Rack:
         return self.folder.parent / "runs"
 
     def start(self, command: str, *words: str) -> "subprocess.Popen[str]":
-        """One of our own commands, told the inventory."""
+        """One of our own commands, given the inventory."""
         which = [self.inventory] if command != "run" else ["--inventory", self.inventory, "--runs", self.runs]
         argv = [ROUNDABOUT, command, *which, *words]
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
@@ -170,7 +170,7 @@ def become_servers(rack: Rack) -> None:
     for guest in rack.guests:
         words = ["ssh", "-F", rack.folder / "ssh_config", guest.name, setup]
         subprocess.run(words, input=packed.getvalue(), check=True)
-        print(f"{guest.name}: {rack.machines.tell(guest, 'uname -r; rdma link').strip()}")
+        print(f"{guest.name}: {rack.machines.call_checked(guest, 'uname -r; rdma link').strip()}")
 
 
 def be_found(rack: Rack) -> None:
@@ -183,10 +183,10 @@ def look(rack: Rack) -> dict[str, dict[str, Any]]:
     inventory = read_inventory(rack.inventory)
     found = {}
     for guest in rack.guests:
-        asked = json.dumps(settings_document(inventory, inventory.servers[guest.name]))
+        requested = json.dumps(settings_document(inventory, inventory.servers[guest.name]))
         words = ["ssh", "-F", rack.folder / "ssh_config", guest.name, "python3 /opt/stand-ins/look.py"]
         found[guest.name] = json.loads(
-            subprocess.run(words, input=asked, capture_output=True, text=True, check=True).stdout
+            subprocess.run(words, input=requested, capture_output=True, text=True, check=True).stdout
         )
     return found
 
@@ -240,11 +240,11 @@ def load_transports(rack: Rack) -> None:
     transport = "/opt/roundabout/bin/transport"
     for guest in rack.guests:
         for name in names:
-            rack.machines.tell(guest, f"{transport} load {name} --owner vms --objects /opt/roundabout/bpf")
-            there = rack.machines.tell(guest, "sysctl -n net.ipv4.tcp_available_congestion_control").split()
-            rack.machines.tell(guest, f"{transport} unload {name} --owner vms")
+            rack.machines.call_checked(guest, f"{transport} load {name} --owner vms --objects /opt/roundabout/bpf")
+            there = rack.machines.call_checked(guest, "sysctl -n net.ipv4.tcp_available_congestion_control").split()
+            rack.machines.call_checked(guest, f"{transport} unload {name} --owner vms")
             hold(f"rb_{name}" in there, True, f"whether {guest.name} has rb_{name}")
-        kernel = rack.machines.tell(guest, "uname -r").strip()
+        kernel = rack.machines.call_checked(guest, "uname -r").strip()
         print(f"{guest.name}: Linux {kernel} takes {', '.join(names)}")
 
 
@@ -255,9 +255,9 @@ def speak_roce(rack: Rack) -> None:
     test = f"ib_write_bw -d rxe0 -F -u 20 -n {WRITES} -s {WRITE_BYTES} --tclass {TOS}"
     capture = rack.folder / "roce.pcap"
     with tcpdump(FABRIC, capture):
-        rack.machines.tell(server, f"systemd-run --quiet --collect --unit ib-server {test}")
-        rack.machines.tell(server, "until ss -Hltn | grep -q :18515; do sleep 0.2; done")
-        print(rack.machines.tell(client, f"{test} {server.address}"))
+        rack.machines.call_checked(server, f"systemd-run --quiet --collect --unit ib-server {test}")
+        rack.machines.call_checked(server, "until ss -Hltn | grep -q :18515; do sleep 0.2; done")
+        print(rack.machines.call_checked(client, f"{test} {server.address}"))
     hold_frames(capture, (client, server), WRITES * WRITE_BYTES)
 
 
@@ -277,7 +277,7 @@ def hold_frames(capture: Path, sources: Sequence[Guest], least_bytes: int) -> No
 
 
 def replay_by_rdma(rack: Rack) -> None:
-    """A job between two guests by RDMA: its bytes, its profile, its frames' ToS, and that a peer's death is told."""
+    """A job between two guests by RDMA: its bytes, its profile, its frames' ToS, and the report of a peer's death."""
     both = rack.guests[:2]
     shell = partial(_shell, rack.folder)
     capture = rack.folder / "replay.pcap"
@@ -330,7 +330,7 @@ def await_rest(file: Path) -> None:
 def drift(rack: Rack) -> None:
     """Another program changes a setting: `verify` names it, `provision` mends it."""
     victim = rack.guests[-1]
-    rack.machines.tell(victim, f"ip link set {NIC} mtu 1400")
+    rack.machines.call_checked(victim, f"ip link set {NIC} mtu 1400")
     status, said = rack.roundabout("verify")
     hold(status, 1, "the exit status of roundabout verify")
     hold(f"link {NIC} mtu" in said, True, "whether verify names what drifted")
@@ -343,14 +343,14 @@ def reboot(rack: Rack) -> None:
     victim = rack.guests[-1]
     rack.machines.reboot(victim)
     unit = f"roundabout-settings@{NIC}"
-    rack.machines.tell(victim, f"while [ $(systemctl is-active {unit}) = activating ]; do sleep 1; done")
+    rack.machines.call_checked(victim, f"while [ $(systemctl is-active {unit}) = activating ]; do sleep 1; done")
     rack.must("verify")
 
 
 def lose_power(rack: Rack) -> None:
     """A guest is killed while it is being provisioned: that is said, and the next `provision` makes it good."""
     victim = rack.guests[-1]
-    rack.machines.tell(victim, f"ip link set {NIC} mtu 1400")
+    rack.machines.call_checked(victim, f"ip link set {NIC} mtu 1400")
     with rack.start("provision") as process:
         lines = shown(process)
         hold(any("Bring the transports" in line for line in lines), True, "whether provision came to the transports")
@@ -367,15 +367,15 @@ def roll_back(rack: Rack) -> None:
     reports = json.loads(rack.must("rollback", "--json"))["reports"]
     before, after = json.loads(rack.found.read_text()), look(rack)
     for guest in rack.guests:
-        told = {each["setting"]: each["reason"] for each in reports[guest.name].get("skipped", [])}
+        skipped = {each["setting"]: each["reason"] for each in reports[guest.name].get("skipped", [])}
         for setting, was in before[guest.name].items():
             now = after[guest.name][setting]
             if now != was:
-                why = "not readable before" if was is None else told.get(setting)
+                why = "not readable before" if was is None else skipped.get(setting)
                 print(f"{guest.name}: {setting}: {was}, now {now}: {why}")
                 hold(why is not None, True, f"whether rollback says why {setting} of {guest.name} is not as it was")
         print(f"{guest.name}: {len(before[guest.name])} settings looked at")
-        kept = rack.machines.tell(guest, "find /etc /var/lib/roundabout -name '*roundabout*' -type f").split()
+        kept = rack.machines.call_checked(guest, "find /etc /var/lib/roundabout -name '*roundabout*' -type f").split()
         print(f"{guest.name}: kept: {kept}")
 
 
@@ -388,7 +388,7 @@ def cut_ssh(rack: Rack) -> None:
     write_ssh(rack.folder, rack.guests, FABRIC)
     subprocess.run(["ip", "link", "set", FABRIC, "mtu", str(JUMBO_MTU_BYTES)], check=True)
     for guest in rack.guests:
-        rack.machines.tell(guest, f"ip link set {CONTROL} down")
+        rack.machines.call_checked(guest, f"ip link set {CONTROL} down")
     before = look(rack)
     rack.write_inventory(JUMBO_MTU_BYTES, shared_nic=True)
     with rack.start("provision") as process:

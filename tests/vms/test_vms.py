@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `make rack-in-vms` tells QEMU, and where it goes on; the rest is `make rack-in-vms` itself."""
+"""What `make rack-in-vms` gives QEMU, and where it goes on; the rest is `make rack-in-vms` itself."""
 
 import base64
 import json
@@ -50,8 +50,8 @@ def test_a_guest_has_its_own_disk_addresses_and_console(guest: guests.Guest, tmp
 
 
 def test_keys_reach_a_guest_as_files_that_it_writes(guest: guests.Guest, tmp_path: Path) -> None:
-    (told,) = after(guest.command(image.Image(tmp_path), "tcg"), "-smbios")
-    lines = base64.b64decode(told.partition("tmpfiles.extra=")[2]).decode().splitlines()
+    (given,) = after(guest.command(image.Image(tmp_path), "tcg"), "-smbios")
+    lines = base64.b64decode(given.partition("tmpfiles.extra=")[2]).decode().splitlines()
     written = {words[1]: base64.b64decode(words[6]) for words in map(str.split, lines) if words[0] == "f+~"}
     assert written["/root/.ssh/authorized_keys"] == b"ssh-ed25519 AAAA key\n"
     assert written["/etc/ssh/ssh_host_ed25519_key"] == b"secret\n"
@@ -102,9 +102,9 @@ def test_a_difference_that_rollback_does_not_explain_is_an_error(
     rack = stages.Rack(tmp_path, guests.Machines([guests.Guest(0, tmp_path)], None, "tcg"))  # type: ignore[arg-type]
     before = {"mtu": 1500, "speed_mbps": -1, "pause_rx": None}
     rack.found.write_text(json.dumps({"s0": before}))
-    told = [{"setting": "speed_mbps", "reason": "not there as the rest was found"}]
-    monkeypatch.setattr(stages.Rack, "must", lambda *_: json.dumps({"reports": {"s0": {"skipped": told}}}))
-    monkeypatch.setattr(guests.Machines, "tell", lambda *_: "")
+    given = [{"setting": "speed_mbps", "reason": "not there as the rest was found"}]
+    monkeypatch.setattr(stages.Rack, "must", lambda *_: json.dumps({"reports": {"s0": {"skipped": given}}}))
+    monkeypatch.setattr(guests.Machines, "call_checked", lambda *_: "")
     monkeypatch.setattr(stages, "look", lambda _: {"s0": {"mtu": 1500, "speed_mbps": 25000, "pause_rx": 0}})
     stages.roll_back(rack)
     monkeypatch.setattr(stages, "look", lambda _: {"s0": before | {"mtu": 1400}})
@@ -150,7 +150,7 @@ def test_an_mtu_must_cut_ssh_and_must_be_undone(
         patch.setattr(stages, "write_ssh", lambda *_: None)
         patch.setattr(stages, "look", Mock(side_effect=[{"s0": {"mtu": 1500}}, {"s0": {"mtu": mtu_bytes}}]))
         patch.setattr(stages.subprocess, "run", lambda *_, **__: None)
-        patch.setattr(guests.Machines, "tell", lambda *_: "")
+        patch.setattr(guests.Machines, "call_checked", lambda *_: "")
         patch.setattr(guests.Machines, "answers", Mock(side_effect=answers))
         patch.setattr(stages.Rack, "start", lambda *_: process)
         with nullcontext() if complaint is None else pytest.raises(RoundaboutError, match=complaint):
@@ -231,7 +231,7 @@ def test_guests_end_with_whoever_started_them(
     guest.overlay.touch()
     machines = guests.Machines([guest], image.Image(tmp_path), "tcg")
     monkeypatch.setattr(machines, "wait_for", lambda _: None)
-    monkeypatch.setattr(machines, "ask", lambda *_, **__: None)
+    monkeypatch.setattr(machines, "call", lambda *_, **__: None)
     machines.start([guest])
     process = machines.running["s1"]
     machines.end()

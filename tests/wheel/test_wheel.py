@@ -70,8 +70,8 @@ def test_the_installed_wheel_runs_outside_the_checkout(installed: Path, tmp_path
     code = json.loads((run / "manifest.json").read_text())["sessions"][0]["code"]
     revision = subprocess.run(["git", "rev-parse", "HEAD"], cwd=REPOSITORY, capture_output=True, text=True).stdout
     assert (code["source"], code["revision"]) == ("wheel", revision.strip())
-    asked = "import roundabout; print(roundabout.__file__, roundabout.open_run().table('iterations').num_rows)"
-    where, rows = call(installed.with_name("python"), tmp_path, "-c", asked).split()
+    script = "import roundabout; print(roundabout.__file__, roundabout.open_run().table('iterations').num_rows)"
+    where, rows = call(installed.with_name("python"), tmp_path, "-c", script).split()
     assert Path(where).is_relative_to(installed.parents[1])
     assert int(rows) > 100
 

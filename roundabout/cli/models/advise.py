@@ -140,7 +140,7 @@ def _check_options(capacity: float | None, page: Path | None, check: Path | None
     if check and check.suffix != ".yaml":
         raise UsageError(f"--check: found '{check}', expected a name that ends in .yaml")
     if check and (capacity is not None or not is_run):
-        found = "a capacity" if is_run else "counters, which tell neither topology nor transport"
+        found = "a capacity" if is_run else "counters, which have neither topology nor transport"
         raise UsageError(f"--check: found {found}, expected a run alone, whose jobs are played as they were")
 
 

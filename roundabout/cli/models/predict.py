@@ -104,10 +104,10 @@ def _predict_identified(  # noqa: PLR0913 - what the command was given
         return
     console = Screen()
     console.print(screen.table_renderable(predictions.table(experiment, found)))
-    told_of = (
+    source = (
         f"{len(accepted)} of the {len(record['accepted'])} candidates that fit {identified}; {iterations} iterations"
     )
-    console.print(told_of, highlight=False)
+    console.print(source, highlight=False)
     if IS_CHECKOUT and record["engine"] != identification.hash_engine():
         console.print("They were identified with another revision of the engine.", highlight=False)
     if left_out:

@@ -90,5 +90,5 @@ def _refuse_violations(judged: list[guard.RuleVerdict]) -> None:
     reported = {each.rule for each in judged if not each.why}
     untold = {each.rule: f"{each.rule}: judged nowhere: {each.why}" for each in judged if each.rule not in reported}
     if found or untold:
-        hint = "run more repetitions or iterations, or ask for p90 in place of p99" if untold else None
+        hint = "run more repetitions or iterations, or compare p90 in place of p99" if untold else None
         raise RuleViolatedError("; ".join([*found, *untold.values()]), hint)

@@ -22,15 +22,15 @@ def command() -> None:
     """
     reported = []
 
-    def tell(line: str) -> None:
+    def report(line: str) -> None:
         reported.append(line)
         typer.echo(line)
 
     for path in scratch.remove_dead():
-        tell(f"removed {path}")
+        report(f"removed {path}")
 
     def remove(entry: Entry) -> None:
-        tell(f"removing {entry['kind']} {entry['name']}, left by a process that ended")
+        report(f"removing {entry['kind']} {entry['name']}, left by a process that ended")
         undo(entry)
 
     failed: list[RoundaboutError] = []
@@ -38,7 +38,7 @@ def command() -> None:
         wait_s = LEASE_TIMEOUT_S if _has_leftovers() else 0
         with machine_lease.hold("machine", "roundabout clean", STATE, wait_s=wait_s):
             failed += undo_journal.apply_to_each(remove, find_leftovers(STATE))
-            failed += undo_journal.replay(JOURNALS, undo, tell)
+            failed += undo_journal.replay(JOURNALS, undo, report)
     except BusyError as error:
         if _has_leftovers():
             failed.append(error)

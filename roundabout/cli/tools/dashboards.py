@@ -82,4 +82,4 @@ def _page(url: str, exporters: ExporterPool) -> str:
         for title, panels in dashboards().items()
     )
     sites = sorted({site for site, _ in exporters.addresses()})
-    return PAGE.format(graphs=links, url=url, standing=html.escape(f"Asked: {', '.join(sites)}."))
+    return PAGE.format(graphs=links, url=url, standing=html.escape(f"Scraped: {', '.join(sites)}."))

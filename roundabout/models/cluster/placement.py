@@ -271,7 +271,7 @@ def check_cluster(state: State) -> HostTree:
     ground = host_tree_of(state.topology)
     for job in state.jobs:
         if job.request.workers > ground.gpus:
-            found = f"found {job.request.workers} GPUs that {job.request.name} asks for"
+            found = f"found {job.request.workers} GPUs that {job.request.name} requests"
             expected = f"expected {ground.gpus} at most, all that {state.topology.name} has"
             raise SchedulingError(f"{found}, {expected}", "leave the job out, or take a larger topology")
     return ground

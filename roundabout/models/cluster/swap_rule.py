@@ -99,7 +99,7 @@ class SwapSearch:
     def __init__(
         self, ground: HostTree, requested: LinkDemands, placements: Placements, fixed: Collection[str] = ()
     ) -> None:
-        self._ground, self._asked, self._fixed = ground, requested, fixed
+        self._ground, self._demands, self._fixed = ground, requested, fixed
         self.placements = dict(placements)
         self._crossed = {job: requested.circles_of(job, placement) for job, placement in self.placements.items()}
         self._meet()
@@ -138,7 +138,7 @@ class SwapSearch:
     def apply(self, swap: Swap) -> None:
         """Change the placements by a swap."""
         for job, placement in self._swapped(swap.job, swap.host, swap.other_job, swap.other_host).items():
-            self.placements[job], self._crossed[job] = placement, self._asked.circles_of(job, placement)
+            self.placements[job], self._crossed[job] = placement, self._demands.circles_of(job, placement)
         self._meet()
 
     def _meet(self) -> None:
@@ -184,7 +184,7 @@ class SwapSearch:
     def _sum_after(self, job: str, host: str, other_job: str, other_host: str) -> float:
         """Return the sum over jobs of the worst excess after a swap."""
         swapped = self._swapped(job, host, other_job, other_host)
-        after = {name: self._asked.circles_of(name, placement) for name, placement in swapped.items()}
+        after = {name: self._demands.circles_of(name, placement) for name, placement in swapped.items()}
         crossed = self._crossed | after
         excess = dict(self._excess)
         for link in dict.fromkeys(link for name in after for link in (*after[name], *self._crossed[name])):

@@ -30,7 +30,7 @@ JITTER_FACTOR = 2.0
 """Factor on the jobs' jitter in trials of timetables, because on a real link not only computing varies."""
 
 CONGESTED = 0.92
-"""Share of a link's rate that jobs get together while they ask for more than the whole rate.
+"""Share of a link's rate that jobs get together while they demand more than the whole rate.
 
 Two flows over DCQCN used 0.91 to 0.95 of each link of the lab (docs/results/acceptance.md). The value comes from that
 measurement, not from one with timetables.

@@ -214,8 +214,8 @@ def _step(host: str, one: Reading, next_: Reading) -> Step | None:
         by_ns = one.offset_ns - next_.offset_ns
         return Step(host, "monotonic", by_ns, _explained_ns(one, next_), one.run_ns, next_.run_ns)
     by_ns = (next_.utc_ns - next_.host_ns) - (one.utc_ns - one.host_ns)
-    is_told_elsewhere = one.bound_ns == 0 and host != CONTROLLER
-    if abs(by_ns) > UTC_STEP_NS and not is_told_elsewhere:
+    is_reported_elsewhere = one.bound_ns == 0 and host != CONTROLLER
+    if abs(by_ns) > UTC_STEP_NS and not is_reported_elsewhere:
         return Step(host, "UTC", by_ns, UTC_STEP_NS, one.run_ns, next_.run_ns)
     return None
 
@@ -254,7 +254,7 @@ class HostClock:
 
     def sync(self) -> Sync | None:
         """Return the state of the daemon that disciplines the clock. Raises LostHostError."""
-        _, answer, _ = self._ask("sync")
+        _, answer, _ = self._query("sync")
         found: Sync = json.loads(answer)
         return found
 
@@ -264,13 +264,13 @@ class HostClock:
         self._program.finish()
 
     def _read_once(self, phase: Phase, sync: Sync | None) -> Reading:
-        before_ns, answer, after_ns = self._ask("time")
+        before_ns, answer, after_ns = self._query("time")
         host_ns, utc_ns = (int(word) for word in answer.split())
         # Halves are rounded, here and when times are joined.
         bound_ns = (after_ns - before_ns) // 2 + 2
         return Reading(host_ns, utc_ns, (before_ns + after_ns) // 2 - host_ns, bound_ns, phase, sync)
 
-    def _ask(self, question: str) -> tuple[int, str, int]:
+    def _query(self, question: str) -> tuple[int, str, int]:
         """Return the answer, and the run's time before and after it."""
         if self._program.has_ended:
             raise self._ended()
@@ -313,15 +313,15 @@ class ControllerClock(SharedClock):
 
     def __init__(self, run_clock: RunClock) -> None:
         super().__init__(run_clock)
-        self._told = HostClock(LocalConnection(), CLOCK_PY, run_clock)
+        self._daemon_clock = HostClock(LocalConnection(), CLOCK_PY, run_clock)
 
     def sync(self) -> Sync | None:
         """Return the state of the daemon that disciplines this machine's clock."""
-        return self._told.sync()
+        return self._daemon_clock.sync()
 
     def stop(self) -> None:
         """End clock.py on this machine."""
-        self._told.stop()
+        self._daemon_clock.stop()
 
 
 Clock = HostClock | SharedClock

@@ -112,27 +112,29 @@ def run_path(run_id: str, folder: Path) -> Path | None:
     return Path(files.read_json(path)["run"]) if path.exists() else None
 
 
-def replay(folder: Path, undo: Undo, tell: Callable[[str], None]) -> list[CleanupError]:
+def replay(folder: Path, undo: Undo, report: Callable[[str], None]) -> list[CleanupError]:
     """Undo the entries of all dead runs, the newest first, and return the errors. Failed entries remain.
 
-    `tell` gets each run's id before its entries are undone. The caller must hold the machine's lease.
+    `report` gets each run's id before its entries are undone. The caller must hold the machine's lease.
     """
     for partial in folder.glob(".*.partial"):  # of a run that was killed while it wrote
         partial.unlink()
     failed = []
     for path in sorted(folder.glob("*.json")):
         try:
-            _replay_journal(path, undo, tell)
+            _replay_journal(path, undo, report)
         except CleanupError as error:
             failed.append(error)
     remove_empty(folder)
     return failed
 
 
-def _replay_journal(path: Path, undo: Undo, tell: Callable[[str], None]) -> None:
+def _replay_journal(path: Path, undo: Undo, report: Callable[[str], None]) -> None:
     content = _read(path)
     left = list(content["pending"])
-    tell(f"undoing what run {path.stem} left: {', '.join(sorted({entry['kind'] for entry in left})) or 'its journal'}")
+    report(
+        f"undoing what run {path.stem} left: {', '.join(sorted({entry['kind'] for entry in left})) or 'its journal'}"
+    )
 
     def settle_one(entry: Entry) -> None:
         undo(entry)

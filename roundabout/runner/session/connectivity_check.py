@@ -29,7 +29,7 @@ def echo(number, size):
     while total >> 16:
         total = (total >> 16) + (total & 0xFFFF)
     return struct.pack("!BBH", 8, 0, ~total & 0xFFFF) + rest
-def hear(raw, peer, sent, rtts_ms, until):
+def receive(raw, peer, sent, rtts_ms, until):
     while len(rtts_ms) < len(sent):
         left_s = until - time.monotonic()
         if left_s <= 0 or not select.select([raw], [], [], left_s)[0]:
@@ -51,9 +51,9 @@ def ping(peer, size, first):
                 raw.sendto(echo(number, size), (peer, 0))
             except OSError:
                 pass
-            hear(raw, peer, sent, rtts_ms, sent[number] + every_s)
+            receive(raw, peer, sent, rtts_ms, sent[number] + every_s)
             time.sleep(max(0, sent[number] + every_s - time.monotonic()))
-        hear(raw, peer, sent, rtts_ms, time.monotonic() + wait_s)
+        receive(raw, peer, sent, rtts_ms, time.monotonic() + wait_s)
     return rtts_ms
 for place, peer in enumerate(sys.argv[6:]):
     small = ping(peer, SMALL, 2 * place << 16)

@@ -27,7 +27,7 @@ DEVICES = re.compile(r"NET/IB : Using(( \[\d+\]\S+)+).*; OOB ([^:\s]+):")
 NUMBERED = re.compile(r"\[\d+\]([^\s<]+)")
 CHANNEL = re.compile(r"Channel \d+.*\[(?:send|receive)\] via (NET/\w+)/")
 GID = re.compile(r"NET/IB: .*\bGID (\d+) \(([0-9A-F]+)/([0-9A-F]+)\)")
-HEARD = re.compile(r"(NCCL_IB_TC|NCCL_ALGO) set by environment to ([\w,;:^]+)")
+APPLIED = re.compile(r"(NCCL_IB_TC|NCCL_ALGO) set by environment to ([\w,;:^]+)")
 
 
 def environment(host: Host, dscp: int, *, rdma: bool) -> dict[str, str]:
@@ -91,7 +91,7 @@ def _read(line: str, found: Mapping[str, set[str]]) -> None:
     elif match := GID.match(line):
         found["gid_indices"].add(match[1])
         found["gid_addresses"].add(_address(match[2], match[3]))
-    elif match := HEARD.match(line):
+    elif match := APPLIED.match(line):
         found["traffic_class" if match[1] == "NCCL_IB_TC" else "algorithm"].add(match[2])
 
 

@@ -30,14 +30,14 @@ from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
 
-OWED = ("testbed", "transport", "settings", "namespace")
+UNDO_KINDS = ("testbed", "transport", "settings", "namespace")
 
 
 def check_known(entry: Entry) -> None:
     """Raise RoundaboutError if a journal entry has an unknown kind. Ignoring it would leave its change in place."""
-    if entry["kind"] not in OWED:
+    if entry["kind"] not in UNDO_KINDS:
         raise RoundaboutError(
-            f"found a debt of the unknown kind {entry['kind']!r}, expected one of: {', '.join(OWED)}",
+            f"found a debt of the unknown kind {entry['kind']!r}, expected one of: {', '.join(UNDO_KINDS)}",
             "roundabout clean, with the version whose run that was",
         )
 

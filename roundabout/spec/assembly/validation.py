@@ -115,9 +115,9 @@ def port_queue(merged: Merged, treatment: Treatment) -> QueueName:
             ("queue",), f"transports that declare different queues: {found}{merged.setting}", list_choices(QUEUES)
         )
     queue = next(iter(declared.values())) if treatment.queue == "auto" else treatment.queue
-    asking = [name for name, user in users.items() if user.transport.ecn]
-    if queue == "drop-tail" and asking:
-        found = f"drop-tail, beside the `ecn` of {asking[0]}'s transport{merged.setting}"
+    with_ecn = [name for name, user in users.items() if user.transport.ecn]
+    if queue == "drop-tail" and with_ecn:
+        found = f"drop-tail, beside the `ecn` of {with_ecn[0]}'s transport{merged.setting}"
         raise merged.error(("queue",), found, "thresholds, step or red, or no `ecn`")
     if treatment.red_weight is not None and queue != "red":
         found = f"{treatment.red_weight:g} beside a queue of kind {queue}{merged.setting}"

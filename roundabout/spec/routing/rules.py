@@ -38,7 +38,7 @@ class Routing(Strict):
     )
 
     @model_serializer(mode="wrap")
-    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Drop fields at their defaults, so that trial keys hashed before a field existed stay valid."""
         return drop_defaults({"pxn": False}, handler(self))
 

@@ -19,7 +19,7 @@ SLURM_PROBE = (
 for program in salloc srun scancel squeue scontrol; do
   command -v "$program" > /dev/null || refuse "found no $program, expected that of Slurm: or launch: direct"
 done
-said=$(scontrol show node "$(hostname -s)" 2>&1) || refuse "Slurm does not know this host: $said"
+said=$(scontrol show node "$(hostname -s)" 2>&1) || refuse "Slurm does not list this host: $said"
 """,
 )
 """Command that fails, with the reason on stderr, on a host that is not a node of a Slurm cluster."""

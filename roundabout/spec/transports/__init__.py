@@ -69,7 +69,7 @@ class Transport(Strict, extra="allow"):
         return handler(given if "stands_for" in given else _stands_for(given) | given)
 
     @model_serializer(mode="wrap")
-    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Drop a missing set and thresholds, so that trial keys hashed before these existed stay valid."""
         return {key: value for key, value in handler(self).items() if value is not None or key not in ("set", "ecn")}
 

@@ -112,7 +112,7 @@ class Identification(Strict):
     fixed: dict[Name, Chosen] = Field(default={})
     thresholds: Cells
     readings: Annotated[dict[Name, Reading], Field(min_length=1)]
-    points: int = Field(ge=0, le=100_000, description="sampled candidates, unless a command asks for another number")
+    points: int = Field(ge=0, le=100_000, description="sampled candidates, unless a command sets another number")
     seeds: Annotated[Tuple[Annotated[int, Field(ge=0)]], Field(min_length=1)]
 
     @property

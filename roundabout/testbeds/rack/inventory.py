@@ -38,7 +38,7 @@ from roundabout.spec.transports import Ecn as Thresholds
 
 SWITCH_ROLE = ROOT / "ansible/roles/switches"
 SWITCH_SYSTEMS = (*sorted(path.stem for path in (SWITCH_ROLE / "vars").glob("*.yml")), "unmanaged")
-"""Systems of switches. Each that the playbooks know has a file of variables."""
+"""Systems of switches. Each that the playbooks support has a file of variables."""
 CHANGED_SYSTEMS = frozenset(path.parent.name for path in SWITCH_ROLE.glob("templates/*/apply.j2"))
 """Systems of switches that the playbooks can change. The others are only compared."""
 

@@ -19,12 +19,12 @@ def option(name):
 def fault(name):
     """Return the value of a fault of tests/fakes/testbed.py, once; None without it or later.
 
-    A list has one value for each program that asks, in turn.
+    A list has one value for each program that reads it, in turn.
     """
     path = f"{home}/faults/{name}"
     taken = f"{path}.{os.getpid()}"
     try:
-        os.rename(path, taken)  # of programs that ask at once, one has it
+        os.rename(path, taken)  # of programs that read it at once, one has it
     except FileNotFoundError:
         return None
     import json  # noqa: PLC0415 (samplers do without)

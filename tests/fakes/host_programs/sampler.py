@@ -36,7 +36,7 @@ if of_cpu:
 if of_network:
     print(*NETWORK, sep="\n")
     lost, dies = fault("lost_lines") or 0, fault("sampler_dies")
-    # Of a link, which the switches' samplers see: whichever sampler of this folder begins first may ask.
+    # Of a link, which the switches' samplers see: whichever sampler of this folder begins first may read it.
     drops, stalls = (of_link and fault("drops")) or 0, of_link and fault("stalls")
 step = 0
 while not select.select([sys.stdin], [], [], 0.005)[0]:

@@ -27,16 +27,18 @@ def test_a_calibrations_derivation_is_stored_and_reported(tmp_path):
     assert load_calibration(tmp_path / "calibration.yaml") == found
     assert found.for_dilation(100, 10).derived_from is None
 
-    told = lab_fidelity(found, 1, ["published sets"])
-    assert told.stamp.endswith("times as they are, constants of a dilated lab")
-    assert sum("those of a dilated lab (run 20261122T173504Z-61bb, misfit 0.73)" in line for line in told.cannot) == 1
-    assert not any("calibrated for that" in line for line in told.cannot)
+    fidelity = lab_fidelity(found, 1, ["published sets"])
+    assert fidelity.stamp.endswith("times as they are, constants of a dilated lab")
+    assert (
+        sum("those of a dilated lab (run 20261122T173504Z-61bb, misfit 0.73)" in line for line in fidelity.cannot) == 1
+    )
+    assert not any("calibrated for that" in line for line in fidelity.cannot)
     assert any("calibrated for that" in line for line in lab_fidelity(kept, 1, ["published sets"]).cannot)
 
 
 def test_a_lab_in_which_time_is_stretched_says_what_a_burst_stands_for():
-    told = lab_fidelity(load_calibration().for_dilation(100, 17.4), 17.4, ())
-    assert sum("three packets here, which stand for 25 kB" in line for line in told.cannot) == 1
+    fidelity = lab_fidelity(load_calibration().for_dilation(100, 17.4), 17.4, ())
+    assert sum("three packets here, which stand for 25 kB" in line for line in fidelity.cannot) == 1
 
 
 def test_a_run_to_meet_is_required(capsys):

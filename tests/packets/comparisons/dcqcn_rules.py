@@ -103,13 +103,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="experiments; default: all of CASES")
     parser.add_argument("--json", action="store_true", help="print one JSON object on each line, for programs")
-    asked = parser.parse_args()
-    if strange := {*asked.names} - {case.name for case in CASES}:
+    options = parser.parse_args()
+    if strange := {*options.names} - {case.name for case in CASES}:
         parser.error(f"found {min(strange)}, expected some of {', '.join(dict.fromkeys(case.name for case in CASES))}")
     for case in CASES:
-        if not asked.names or case.name in asked.names:
+        if not options.names or case.name in options.names:
             for row in compare(case):
-                print(json.dumps(row) if asked.json else describe(row), flush=True)
+                print(json.dumps(row) if options.json else describe(row), flush=True)
 
 
 def describe(row: dict[str, Any]) -> str:

@@ -37,7 +37,7 @@ def build(topology: str, jobs: dict[str, Any], profiles: dict[str, Any], transpo
 
 
 def profile(pattern: str, size: int, share: float, compute_ms: float) -> dict[str, Any]:
-    """A job that asks for at most `share` of a link, whichever links its transfers have in common."""
+    """A job that requires at most `share` of a link, whichever links its transfers have in common."""
     return two_phases(compute_ms, size, size / RATE * 1e3 / share, pattern=pattern)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Share and speed-up of an experiment's pairs in a lab whose bursts are coarse, foretold packet by packet.
+"""Share and speed-up of an experiment's pairs in a lab whose bursts are coarse, predicted packet by packet.
 
     python -m tests.packets.comparisons.lab_bursts D:TD[:PACKETS] ... [--experiment unfair-vgg19] [--iterations 16]
         [--seeds 3] [--json]

@@ -48,7 +48,7 @@ def test_a_job_alone_takes_as_long(pattern: str, data: st.DataObject) -> None:
     topology = data.draw(st.sampled_from(sorted(DISJOINT)))
     hosts = sorted({host for pair in DISJOINT[topology] for host in pair})
     workers = data.draw(st.permutations(hosts))[: data.draw(st.sampled_from([2, 4]))]  # one pattern sends in pairs
-    # A pattern's transfers may share a link: a job asks for no more than one link carries of all of them.
+    # A pattern's transfers may share a link: a job requires no more than one link carries of all of them.
     share = data.draw(SHARES) / len(workers) ** 2
     profiles = {"p": profile(pattern, data.draw(SIZES), share, data.draw(COMPUTE_MS))}
     jobs = {"a": {"profile": "p", "workers": workers, "flows": data.draw(st.integers(1, 4))}}

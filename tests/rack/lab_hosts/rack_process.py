@@ -31,7 +31,7 @@ folder = Path(place)
 points = Points({int(number): each for number, each in json.loads("".join(rest) or "{}").items()})
 
 
-class Told:
+class ReportingObserver:
     """An observer that prints what a test waits for."""
 
     def __getattr__(self, name: str) -> Any:
@@ -39,7 +39,7 @@ class Told:
 
 
 def pose() -> None:
-    """Tell the rack that the programs are on its hosts already."""
+    """Make the rack find that the programs are on its hosts already."""
     provider.run_playbook = lambda *_: None
     run.MAX_REPEATS = 1
     for name, value in json.loads(os.environ.get("LEASES", "{}")).items():
@@ -47,7 +47,9 @@ def pose() -> None:
 
 
 def do() -> None:
-    runner = Runner(RackProvider(Path(inventory)), Told(), undo, folder / "state/roundabout", folder / "journals/runs")
+    runner = Runner(
+        RackProvider(Path(inventory)), ReportingObserver(), undo, folder / "state/roundabout", folder / "journals/runs"
+    )
     if action == "clean":
         with machine_lease.hold("machine", "clean", runner.state):
             undo_journal.raise_together(undo_journal.replay(runner.journals, undo, print))

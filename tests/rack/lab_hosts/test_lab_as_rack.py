@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A lab's hosts pose as a rack's machines: reached over ssh alone, by an inventory, as servers are.
 
-Lab links are slower than a rack's; the rack is told by how much, so that experiments can be as they are.
+Lab links are slower than a rack's; the rack gets by how much, so that experiments can be as they are.
 """
 
 import json
@@ -144,7 +144,7 @@ def test_each_trial_begins_with_what_was_found(lab: Lab, thesis: Run, routes_bef
     assert {host: on_host(lab, host, "ip", "route") for host in lab.hosts} == routes_before
 
 
-def test_cross_traffic_is_told_in_the_papers_units(thesis: Run) -> None:
+def test_cross_traffic_is_reported_in_the_papers_units(thesis: Run) -> None:
     for variant, (load,) in rows_by_variant(thesis, "cross_traffic").items():
         assert load["asked_gbps"] == 11
         assert load["kind"] == variant
@@ -247,7 +247,7 @@ def rows_by_variant(run: Run, table: str) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def test_a_second_user_is_told_who_has_the_rack(inventory: Path) -> None:
+def test_a_second_user_is_shown_who_has_the_rack(inventory: Path) -> None:
     topology = load_topology("configuration-b")
     first, second = RackProvider(inventory), RackProvider(inventory)
     first.create_hosts(topology, "first")
@@ -311,7 +311,7 @@ def test_a_host_that_is_lost_costs_an_attempt(
     assert len(ended.trials()) == 1
 
 
-def test_a_guard_that_hears_nothing_breaks_the_connection_that_it_came_by(lab: Lab) -> None:
+def test_a_guard_that_receives_nothing_breaks_the_connection_that_it_came_by(lab: Lab) -> None:
     with closing(SshConnection("s0", lab.connect("s0"))) as connection:
         other = Program("cat", connection, ["cat"])
         guard = Program("guard", connection, ["python3", "-c", rack_lease.GUARD, "0.5"])
@@ -384,7 +384,7 @@ def done(inventory: Path, folder: Path, action: str, signals: dict[int, int] | N
 
 
 def left(lab: Lab, folder: Path) -> set[str]:
-    """What runs could leave: on this machine, on the rack's hosts, and of what they owe."""
+    """What runs could leave: on this machine, on the rack's hosts, and what they must undo."""
     routes = {f"route on {host}: {on_host(lab, host, 'ip', 'route')}" for host in lab.hosts}
     at_work = {f"{word!r} on {host}" for host in lab.hosts for word in WORK if processes(lab, host, word)}
     files = {str(path) for state in ("state", "journals") for path in (folder / state).rglob("*")}

@@ -4,7 +4,7 @@
 Constructed, not recorded, from perftest's sources (src/perftest_parameters.c, perftest_communication.c, write_bw.c of
 4.4 to 26.04): its options, what it prints with --output=bandwidth or --output=latency, that a server takes one client,
 waits for it as long as it must, and prints what the client measured; that both ends exchange versions, and the newer
-one refuses any older than 5.70 by exiting; that a traffic class is heeded with a GID's index only. Counters are called
+one refuses any older than 5.70 by exiting; that a traffic class is used with a GID's index only. Counters are called
 as in mlx5.
 """
 

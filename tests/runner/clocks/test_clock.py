@@ -161,7 +161,7 @@ def test_a_step_says_which_host_how_far_and_when():
     )
 
 
-def test_a_step_of_utc_is_told_once_for_each_kernel():
+def test_a_step_of_utc_is_reported_once_for_each_kernel():
     run_clock = RunClock(UTC_NS, 0, "boot")
     stepped = reading(SECOND_NS, UTC_NS, 0, UTC_NS + 6 * SECOND_NS)
     entered = clock_log(run_clock.anchor, reading(1, UTC_NS, 0), stepped, replace(stepped, host_ns=2 * SECOND_NS))
@@ -232,7 +232,7 @@ def test_a_block_that_a_signal_kept_from_its_end_keeps_no_process_alive():
     subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
 
 
-def asked(tmp_path, **scripts):
+def read_clock(tmp_path, **scripts):
     """What clock.py says of what keeps its clocks, where these programs are."""
     for name, said in scripts.items():
         (tmp_path / name).write_text(f"#!/bin/sh\ncat <<'END'\n{said}END\n")
@@ -246,12 +246,12 @@ def asked(tmp_path, **scripts):
 
 
 def test_an_undisciplined_clock_is_reported_as_none(tmp_path):
-    said = asked(tmp_path)
+    said = read_clock(tmp_path)
     assert (said["chrony"], said["ptp"]) == ("none", "none")
 
 
 def test_chrony_says_how_far_it_is(tmp_path):
-    said = asked(tmp_path, chronyc=CHRONY)
+    said = read_clock(tmp_path, chronyc=CHRONY)
     assert said["ptp"] == "none"
     assert said["chrony"] == {
         "reference": "127.0.0.1",
@@ -265,7 +265,7 @@ def test_chrony_says_how_far_it_is(tmp_path):
 
 
 def test_ptp_says_whom_it_follows_and_how_far_off(tmp_path):
-    said = asked(tmp_path, pmc=PTP)
+    said = read_clock(tmp_path, pmc=PTP)
     assert said["chrony"] == "none"
     assert said["ptp"] == {
         "port_states": ["SLAVE"],
@@ -276,5 +276,5 @@ def test_ptp_says_whom_it_follows_and_how_far_off(tmp_path):
 
 
 def test_a_daemon_that_does_not_answer_is_none(tmp_path):
-    said = asked(tmp_path, chronyc="506 Cannot talk to daemon\n", pmc="sending: GET TIME_STATUS_NP\n")
+    said = read_clock(tmp_path, chronyc="506 Cannot talk to daemon\n", pmc="sending: GET TIME_STATUS_NP\n")
     assert (said["chrony"], said["ptp"]) == ("none", "none")

@@ -74,8 +74,8 @@ def test_a_trial_whose_hosts_clock_stepped_is_invalid_and_says_so(ticking):
     assert (step["host"], step["clock"]) == ("s1", "monotonic")
     assert abs(step["by_ns"] - 50e6) <= step["explained_ns"]
     assert trial["clock_steps"] == []
-    (told,) = [event for event in events(rejected.parent) if event["event"] == "clock stepped"]
-    assert told["by_ns"] == step["by_ns"]
+    (logged,) = [event for event in events(rejected.parent) if event["event"] == "clock stepped"]
+    assert logged["by_ns"] == step["by_ns"]
 
 
 @pytest.mark.parametrize(("before_ns", "after_ns"), [(-20 * YEAR_NS, -20 * YEAR_NS), (-50 * YEAR_NS, 0)])
@@ -168,7 +168,7 @@ def test_clock_daemons_state_is_stored_before_and_after(work):
 
 
 def test_a_clock_that_falls_silent_during_a_trial_costs_one_attempt(work, monkeypatch):
-    """Its bench is given up: nobody knows what of it still answers."""
+    """Its bench is given up: it is unknown what of it still answers."""
     read = clocks.HostClock.read
     silenced = itertools.count()
 

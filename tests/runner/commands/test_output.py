@@ -54,7 +54,7 @@ def test_a_full_disk_is_one_message_until_the_process_has_ended() -> None:
     assert (done.returncode, done.stderr) == (1, FULL)
 
 
-def test_a_reader_that_ended_hears_nothing() -> None:
+def test_a_reader_that_ended_gets_no_output() -> None:
     words = [sys.executable, "-m", "roundabout.cli.main", "--help"]
     reader, writer = os.pipe()
     os.close(reader)

@@ -117,7 +117,7 @@ def test_the_time_left_has_as_many_repeats_as_there_were():
     assert left.seconds == pytest.approx(20 * (30 + 10) / (20 + 10))
 
 
-def test_the_version_is_told(capsys):
+def test_the_version_is_shown(capsys):
     assert main(["--version"]) == 0
     revision, build = (
         r"[0-9a-f]{12}( with uncommitted changes)?",

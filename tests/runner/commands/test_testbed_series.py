@@ -124,7 +124,7 @@ def test_an_option_of_one_testbed_means_that_one_alone(
     assert where(series) == [found]
 
 
-def test_each_testbed_of_a_list_gets_the_options_that_it_knows(vgg19: Experiment) -> None:
+def test_each_testbed_of_a_list_gets_the_options_that_it_has(vgg19: Experiment) -> None:
     series = choose_series(vgg19, "fluid, packets,lab", is_root=True, jobs=1, dilation=4.0)
     assert where(series) == [
         {"testbed": "fluid"},

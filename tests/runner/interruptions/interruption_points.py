@@ -90,7 +90,7 @@ class Played:
 
     def __init__(self, play: Callable[["Played"], None]) -> None:
         self._said: SimpleQueue[bytes] = SimpleQueue()
-        self._heard: SimpleQueue[bytes] = SimpleQueue()
+        self._received: SimpleQueue[bytes] = SimpleQueue()
         threading.Thread(target=self._play, args=(play,), daemon=True).start()
 
     def _play(self, play: Callable[["Played"], None]) -> None:
@@ -102,18 +102,18 @@ class Played:
     def say(self, *lines: str) -> None:
         self._said.put("".join(f"{line}\n" for line in lines).encode())
 
-    def hear(self, timeout_s: float | None = None) -> bytes:
+    def receive(self, timeout_s: float | None = None) -> bytes:
         """What is written to it; empty at the end. Raises Empty."""
-        return self._heard.get(timeout=timeout_s)
+        return self._received.get(timeout=timeout_s)
 
     def read(self) -> bytes:
         return self._said.get()
 
     def write(self, data: bytes) -> None:
-        self._heard.put(data)
+        self._received.put(data)
 
     def close_stdin(self) -> None:
-        self._heard.put(b"")
+        self._received.put(b"")
 
     def result(self) -> tuple[int, str]:
         return 0, ""
@@ -141,36 +141,36 @@ class Host:
         channel.say("kernel\tfake")
 
     def clock(self, channel: Played, _words: list[str]) -> None:
-        while channel.hear():
+        while channel.receive():
             channel.say("{}")
 
     def settings(self, channel: Played, words: list[str]) -> None:
-        asked = json.loads(b"".join(iter(channel.hear, b"")))
+        requested = json.loads(b"".join(iter(channel.receive, b"")))
         if " apply " in words[-1]:
             self._kept.parent.mkdir(parents=True, exist_ok=True)
             self._kept.touch()
         self._points.come()
-        answer = {"found": asked, "applied": asked, "changed": [], "differs": []}
+        answer = {"found": requested, "applied": requested, "changed": [], "differs": []}
         channel.say(json.dumps(answer), json.dumps({"params": {}, "counters": {"cnps": 7}}))
 
     def sampler(self, channel: Played, words: list[str]) -> None:
         channel.say("#sampler,before_ns,after_ns,samples,missed,dropped_lines")
         with suppress(Empty):
-            channel.hear(0.001)
+            channel.receive(0.001)
 
     def replay(self, channel: Played, words: list[str]) -> None:
         job, rank = json.loads(words[words.index("--job") + 1]), int(words[words.index("--rank") + 1])
         channel.say(json.dumps({"event": "ready"}))
-        _secret, line = channel.hear(), channel.hear()
+        _secret, line = channel.receive(), channel.receive()
         if not line:
             return
         self._points.come()
         start_ns = int(line.split()[1])
-        told = {"sent_bytes": 1000, "received_bytes": 1000, "late_ns": 100_000}
+        measured = {"sent_bytes": 1000, "received_bytes": 1000, "late_ns": 100_000}
         for number in range(job["iterations"]):
             begin_ns = start_ns + number * 4 * MS
             times = {"start_ns": begin_ns, "compute_end_ns": begin_ns + 2 * MS, "comm_end_ns": begin_ns + 4 * MS}
-            channel.say(json.dumps({"event": "iteration", "iteration": number, **times, **told}))
+            channel.say(json.dumps({"event": "iteration", "iteration": number, **times, **measured}))
         flow = {"job": job["name"], "rank": rank, "flow": 0, "peer": "x", "peer_rank": 1, "local_port": 1}
         counts = {"bytes_acked": 1000 * job["iterations"], "retransmitted": 0, "delivered": 10, "delivered_ce": 1}
         channel.say(
@@ -281,12 +281,12 @@ def results(run: Run) -> dict[str, str]:
         rows = {}
         for name in ("iterations", "flows", "reactions"):
             mine = [row for row in run.table(name, valid_only=False).to_pylist() if row["trial"] == trial["trial"]]
-            told = [
+            measured = [
                 {key: value for key, value in row.items() if key not in ("run", "attempt", *IN_RUN_TIME)}
                 | {key: row[key] - trial["start_ns"] for key in IN_RUN_TIME[:3] if key in row}
                 for row in mine
             ]
-            rows[name] = sorted(told, key=str)  # hosts answer in any order
+            rows[name] = sorted(measured, key=str)  # hosts answer in any order
         found[trial["trial"]] = json.dumps([trial["valid"], trial["reason"], rows])
     return found
 

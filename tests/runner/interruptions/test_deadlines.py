@@ -87,7 +87,7 @@ def test_a_call_over_ssh_answers() -> None:
         assert call(SshConnection("s0", connection), ["cat"], "hello").stdout == "hello"
 
 
-@pytest.mark.parametrize(("point", "limit", "told"), [
+@pytest.mark.parametrize(("point", "limit", "message"), [
     ("banner", "connections.OPEN_S", "cannot connect: no answer within 0.3 s"),
     ("auth", "connections.OPEN_S", "cannot connect: no answer within 0.3 s"),
     ("session", "connections.START_S", "no answer within 0.3 s"),
@@ -97,12 +97,12 @@ def test_a_call_over_ssh_answers() -> None:
     ("end", "programs.CALL_TIMEOUT_S", "cat took longer than 0.4 s"),
 ])  # fmt: skip
 def test_a_host_that_freezes_is_lost_within_the_calls_deadline(
-    point: str, limit: str, told: str, monkeypatch: pytest.MonkeyPatch
+    point: str, limit: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(f"roundabout.runner.hosts.{limit}", 0.3)
     monkeypatch.setattr(programs, "GRACE_S", 0.1)
     begun = time.monotonic()
-    with served(point) as connection, pytest.raises(LostHostError, match=f"^lost host s0: {told}$"):
+    with served(point) as connection, pytest.raises(LostHostError, match=f"^lost host s0: {message}$"):
         call(SshConnection("s0", connection), ["cat"], MUCH)
     assert time.monotonic() - begun < SOON_S
 

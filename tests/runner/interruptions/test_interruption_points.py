@@ -20,12 +20,12 @@ def killed(folder, count, *ways):
     words = [sys.executable, "-m", "tests.runner.interruptions.interruption_points", folder, str(count), *ways]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    print({name: told[name] for name in ("points", "cases", "faults")})
-    assert told["points"] >= POINTS
-    assert told["trials"] == 2
-    assert not told["faults"], json.dumps(told["wrong"], indent=1)
-    return told
+    reported = json.loads(done.stdout)
+    print({name: reported[name] for name in ("points", "cases", "faults")})
+    assert reported["points"] >= POINTS
+    assert reported["trials"] == 2
+    assert not reported["faults"], json.dumps(reported["wrong"], indent=1)
+    return reported
 
 
 def test_a_run_may_be_interrupted_anywhere(tmp_path):
@@ -35,5 +35,5 @@ def test_a_run_may_be_interrupted_anywhere(tmp_path):
 @pytest.mark.proof
 @pytest.mark.parametrize("way", WAYS)
 def test_a_run_may_be_interrupted_everywhere(tmp_path, way):
-    told = killed(tmp_path, 0, way)
-    assert told["cases"] == told["points"] * len(ORDERS)
+    reported = killed(tmp_path, 0, way)
+    assert reported["cases"] == reported["points"] * len(ORDERS)

@@ -69,9 +69,9 @@ def test_the_next_command_names_the_run_whose_undo_failed(work, killed, next_, m
 
     entries, left = sorted(work.journals.glob("*")), work.provider.left
     monkeypatch.setattr(work.provider, "undo", refuses)
-    with pytest.raises(RoundaboutError, match=f"^run {killed.id}: s0 refuses$") as told:
+    with pytest.raises(RoundaboutError, match=f"^run {killed.id}: s0 refuses$") as reported:
         getattr(work, next_)()
-    assert told.value.hint == "mend it"
+    assert reported.value.hint == "mend it"
     assert (sorted(work.journals.glob("*")), work.provider.left) == (entries, left)
     assert not work.state.exists()
 
@@ -133,10 +133,10 @@ def test_a_signal_undoes_all_and_keeps_what_is_committed(work, tiny, drive, numb
     assert "Traceback" not in stderr
     assert not work.has_leftovers
     (run,) = Run.all(work.runs)
-    told = status_of(run, work.state)
-    assert told["state"] == "interrupted"
-    assert 2 <= told["committed"] < 40
-    assert pq.read_table(run.path / "trials.parquet").num_rows == told["committed"]
+    reported = status_of(run, work.state)
+    assert reported["state"] == "interrupted"
+    assert 2 <= reported["committed"] < 40
+    assert pq.read_table(run.path / "trials.parquet").num_rows == reported["committed"]
     assert len(run.interrupted_attempts()) <= 1
 
 
@@ -149,7 +149,7 @@ def frozen(work):
     return path
 
 
-def test_ctrl_c_once_more_says_what_stays_owed_and_ends(work, file, drive, frozen):
+def test_ctrl_c_once_more_says_what_is_left_and_ends(work, file, drive, frozen):
     with subprocess.Popen(
         drive("start", work.folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

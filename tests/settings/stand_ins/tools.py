@@ -381,17 +381,17 @@ def nv_shown(value: int, is_switch: bool) -> str:
 def mlxconfig(root: Path, words: list[str]) -> str:
     address = after(words, "-d")
     state = State(root, f"nv-{address}")
-    asked = words[words.index("q" if "q" in words else "set") + 1 :]
-    unknown = [word for word in asked if word.partition("=")[0] not in state.values]
+    requested = words[words.index("q" if "q" in words else "set") + 1 :]
+    unknown = [word for word in requested if word.partition("=")[0] not in state.values]
     if unknown:
         raise RefusedError(f"-E- The Device doesn't support {unknown[0].partition('=')[0]} parameter")
     if "set" in words:
-        for name, value in (word.split("=") for word in asked):
+        for name, value in (word.split("=") for word in requested):
             state.values[name][2] = int(value)
         return state.save() or "Applying... Done!\n-I- Please reboot machine to load new configurations.\n"
     rows = [f"\nDevice #1:\n----------\n\nDevice type:    ConnectX\nDevice:         {address}\n"]
     rows.append(f"{'Configurations:':<52}{'Default':<16}{'Current':<16}Next Boot")
-    for name in asked:
+    for name in requested:
         mark = "*" if state.values[name][0] != state.values[name][2] else " "
         shown = [nv_shown(value, "LEGACY" in name) for value in state.values[name]]
         rows.append(f"{mark}       {name:<44}" + "".join(f"{word:<16}" for word in shown))

@@ -262,7 +262,7 @@ def snapshot(root: Path) -> dict[str, object]:
 
 
 def meaning(path: Path) -> object:
-    """A file's content; -1 is how OFED's traffic_class is told to have none."""
+    """A file's content; -1 is how OFED's traffic_class is set to none."""
     content = path.read_text().strip()
     if path.name == "traffic_class":
         return content.replace("-1", "")

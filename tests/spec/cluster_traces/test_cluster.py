@@ -70,14 +70,14 @@ def test_a_testbed_does_what_was_worked_out(tmp_path: Path) -> None:
     run = run_experiment(build_experiment(FILE), testbed="fluid", runs=tmp_path, quiet=True)
     (trial,) = run.trials()
     folder = run.path / "trials" / trial["trial"]
-    told = json.loads((folder / "timeline.json").read_text())
+    timeline = json.loads((folder / "timeline.json").read_text())
     rows = run.table("iterations").to_pylist()
-    for stint in told["stints"]:
+    for stint in timeline["stints"]:
         counted = sum(row["job"] == stint["name"] and row["rank"] == 0 for row in rows)
         assert counted == (stint["iterations"] if len(stint["workers"]) > 1 else 0)
     events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
     assert [each["at_s"] for each in events if each["event"] == "decision"] == [
-        each["at_s"] for each in told["decisions"]
+        each["at_s"] for each in timeline["decisions"]
     ]
 
 

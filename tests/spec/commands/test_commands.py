@@ -51,7 +51,7 @@ def test_validate_names_every_wrong_file(tmp_path: Path, capsys: pytest.CaptureF
     assert said[2] == f"error: {other}: found a list, expected a mapping of fields to values"
 
 
-def test_validate_knows_an_inventory(capsys: pytest.CaptureFixture[str]) -> None:
+def test_validate_checks_an_inventory(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["validate", str(ROOT / "inventory.example")]) == 2
     said = capsys.readouterr().err
     assert "found an inventory, expected an experiment\n  `roundabout doctor FILE` checks it" in said
@@ -160,7 +160,7 @@ def test_an_unknown_name_is_one_message(capsys: pytest.CaptureFixture[str]) -> N
     assert "did you mean unfair-vgg19 or unfair-table1?" in capsys.readouterr().err
 
 
-def test_schema_writes_where_it_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_schema_writes_to_the_given_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["schema", "--folder", str(tmp_path)]) == 0
     assert json.loads((tmp_path / "profile.json").read_text())["title"] == "Profile"
     (tmp_path / "file").touch()
@@ -237,10 +237,10 @@ APART = {"dilation": "3", "transport_dilation": "16"}
     ],
     ids=str,
 )
-def test_an_experiment_may_ask_a_lab_to_divide_rates_and_stretch_time(
+def test_an_experiment_may_make_a_lab_divide_rates_and_stretch_time(
     words: str, found: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = []
-    monkeypatch.setattr("roundabout.cli.runs.run.execute_series", lambda providers, *_: asked.append(providers[-1]))
+    requested = []
+    monkeypatch.setattr("roundabout.cli.runs.run.execute_series", lambda providers, *_: requested.append(providers[-1]))
     assert main(["run", *words.split()]) == 0
-    assert [dict(each.where) for each in asked] == [{"testbed": "fluid" if "fluid" in words else "lab", **found}]
+    assert [dict(each.where) for each in requested] == [{"testbed": "fluid" if "fluid" in words else "lab", **found}]

@@ -34,7 +34,7 @@ THREE_JOBS, SWEEP = (part.partition("```")[0] for part in TEXT.split("```yaml\n"
 PROGRAM = TEXT.partition("```python\n")[2].partition("```")[0]
 FIELDS = (DOCS / "reference/experiments/files.md").read_text().split("\n## ")
 TABLES = {title: table for title, _, table in (section.partition("\n") for section in FIELDS)}
-TOLD: dict[str, list[type[BaseModel]]] = {
+DOCUMENTED: dict[str, list[type[BaseModel]]] = {
     "The file": [ExperimentHeader],
     "A trial": [Treatment, ProfileScaling, Tcp, WeightedQueues, Cassini, Capture],
     "A job": [Job],
@@ -53,11 +53,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("title", TOLD)
-def test_every_field_is_told(title: str) -> None:
-    told = set(re.findall(r"`(\w+)`", TABLES[title]))
-    fields = {each.alias or name for model in TOLD[title] for name, each in model.model_fields.items()}
-    assert fields - told == set()
+@pytest.mark.parametrize("title", DOCUMENTED)
+def test_every_field_is_documented(title: str) -> None:
+    documented = set(re.findall(r"`(\w+)`", TABLES[title]))
+    fields = {each.alias or name for model in DOCUMENTED[title] for name, each in model.model_fields.items()}
+    assert fields - documented == set()
 
 
 def test_three_jobs_run(folder: Path) -> None:

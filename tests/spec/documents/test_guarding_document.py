@@ -32,7 +32,7 @@ SCRIPTS: dict[str, list[str]] = {
 
 
 def commands(script: list[str]) -> list[list[str]]:
-    """What it asks of roundabout."""
+    """What it requires of roundabout."""
     found = [re.fullmatch(r"(?:sudo )?roundabout (.+)", line) for line in script]
     return [shlex.split(each[1]) for each in found if each]
 
@@ -87,5 +87,5 @@ def test_the_history_of_runs_is_a_table(
     rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     assert [row["commit"] for row in rows] == sorted(run.id for run in Run.all(Path("runs")))
     assert all(float(row["base-j1"]) > 200 for row in rows)
-    told = yaml.safe_load((FOLDER / "otava.yaml").read_text())["tests"]["guard"]
-    assert {told["time_column"], *told["attributes"], *told["metrics"]} == set(rows[0])
+    guard = yaml.safe_load((FOLDER / "otava.yaml").read_text())["tests"]["guard"]
+    assert {guard["time_column"], *guard["attributes"], *guard["metrics"]} == set(rows[0])

@@ -25,8 +25,8 @@ def test_every_command_is_taken_in_its_order(tmp_path: Path, monkeypatch: pytest
         assert main([name, *words, *where]) in MAY_END_WITH.get(name, (0,)), (name, words)
     runs = {run.experiment: run for run in Run.all(Path("runs"))}
     assert set(runs) == {"unfair-vgg19", "hasty", "my-first", "how-hasty"}
-    told = [trial["levels"] for trial in runs["how-hasty"].trials()]
-    assert len(told) == 3
+    levels = [trial["levels"] for trial in runs["how-hasty"].trials()]
+    assert len(levels) == 3
     assert (tmp_path / "csv/iterations.csv").exists()
     assert (tmp_path / "rules.xml").exists()
 

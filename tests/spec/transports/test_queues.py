@@ -38,7 +38,7 @@ def test_a_variation_of_a_transport_has_its_intended_queue(tmp_path: Path, base:
         assert spec_of(tmp_path, name, "queue: auto\n").queue == meant
 
 
-def test_unless_asked_ports_are_as_they_were_and_keys_say_nothing_of_it(tmp_path: Path) -> None:
+def test_by_default_ports_are_as_they_were_and_keys_say_nothing_of_it(tmp_path: Path) -> None:
     spec = spec_of(tmp_path, "cubic")
     stored = spec.model_dump(mode="json")
     assert spec.queue == "thresholds"

@@ -80,7 +80,9 @@ def test_declarations_are_read_in_any_layout(
     assert found.stands_for == "TCP"
 
 
-GOOD = 'PARAMETER(__u32, T_us, "us", experiment, 125, 1, 1000, "period");\nCOUNTER(__u64, acks, "segments", "heard");\n'
+GOOD = (
+    'PARAMETER(__u32, T_us, "us", experiment, 125, 1, 1000, "period");\nCOUNTER(__u64, acks, "segments", "received");\n'
+)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,7 @@ GOOD = 'PARAMETER(__u32, T_us, "us", experiment, 125, 1, 1000, "period");\nCOUNT
         ('"us"', '"a;b"', 1, 'the unit "a;b"', "without ';'"),
         ('"period"', '""', 1, 'the meaning ""', "a text"),
         ("T_us", "7_us", 1, "the name 7_us", "a name of C"),
-        ('"heard");', '"heard")', 2, "COUNTER with something else", "COUNTER(type"),
+        ('"received");', '"received")', 2, "COUNTER with something else", "COUNTER(type"),
         ("COUNTER", 'COUNTER(__u64, acks, "segments", "too");\nCOUNTER', 3, "acks a second time", "each name once"),
         ("COUNTER", 'DERIVED(x, "acks + T_us", "y");\nCOUNTER', 2, 'formula "acks + T_us"', "joined by * and /"),
         ("COUNTER", 'DERIVED(x, "acks * gone", "y");\nCOUNTER', 2, "gone in the formula of x", "one of T_us, acks"),

@@ -23,7 +23,7 @@ from roundabout.models.cluster.state import JobKnowledge, State
 from roundabout.models.cluster.timetable_fit import ITERATIONS, fluid_job_of, mean_iterations_ms
 
 MIN_GAIN = 0.001
-"""Least gain by precedence, as a share of the link's time, that tells jobs apart.
+"""Least gain by precedence, as a share of the link's time, that separates jobs.
 
 With a smaller value, rounding decides between jobs that do not disturb each other.
 """

@@ -32,7 +32,7 @@ ROUNDS = 4
 """Most rounds of time and space. A guess: the abstract prints no number. More rounds find more, and take more time."""
 
 INSTANTS = 512
-"""Number of random instants at which demands are compared. More tell smaller differences of paths apart."""
+"""Number of random instants at which demands are compared. With more, smaller differences of paths count."""
 
 HORIZON_MS = 1e6
 """The range of instants, ms. In a shorter range, jobs with timetables of different periods meet at few phases."""

@@ -106,8 +106,8 @@ def ecn_thresholds(trial: TrialSpec, calibration: Calibration, bytes_scale: floa
     """
     if trial.queue == "drop-tail":
         return NEVER_MARK
-    asking = [each for host in trial.topology.hosts if (each := trial.transport_of(host))]
-    requested = {each.thresholds for each in asking if each.thresholds and not _calibrated_values(each, calibration)}
+    in_use = [each for host in trial.topology.hosts if (each := trial.transport_of(host))]
+    requested = {each.thresholds for each in in_use if each.thresholds and not _calibrated_values(each, calibration)}
     if len(requested) > 1:
         found = "; ".join(sorted(map(str, requested)))
         raise LabError(f"found different thresholds: {found}, expected the same for all transports of a trial")

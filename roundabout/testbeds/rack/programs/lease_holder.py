@@ -20,7 +20,7 @@ def main():
     last = []
     while True:
         for handle in held:
-            content = json.dumps({"owner": owner, "since_utc": since, "heard_utc": format_utc()}).encode()
+            content = json.dumps({"owner": owner, "since_utc": since, "last_message_utc": format_utc()}).encode()
             os.pwrite(handle, content, 0)
             os.ftruncate(handle, len(content))
         print("held", *last, flush=True)
