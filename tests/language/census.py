@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from tests.language import texts
 from tests.language.docstring_names import unknown_names
+from tests.language.names import c_names, python_names, words_of
 from tests.language.texts import Text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,9 +25,15 @@ SPEECH = re.compile(
     r"|owes?|owed|owing|heed(s|ed|ing)?|welcom(es?|ed|ing))\b",
     re.IGNORECASE,
 )
+# Names of stored fields and counters, and of sources whose bytes identifications hash.
+KEPT_NAMES = {
+    *("asked_bytes", "asked_gbps", "foretold", "paced_of_asked", "schedules_told"),
+    *("asks_for", "dcqcn_hear", "heard_cnp", "held_cnps_hear"),
+}
 # Phrases with such a word that speak of people, or that are names.
 ALLOWED = re.compile(
-    r"\b(well-known|user nobody|(administrator|author|caller|engineer|operator|person|people|reader|user)s?,? who)\b",
+    r"\b(well-known|user nobody|load asked for"
+    r"|(administrator|author|caller|engineer|operator|person|people|reader|user)s?,? who)\b",
     re.IGNORECASE,
 )
 FEWEST_WORDS = 4
@@ -39,6 +46,8 @@ NOUNS = {
 NOT_NOUNS = re.compile(r"(ed|ing|ly)$")
 ADVERBS = {"apart", "beside", "given", "inside", "kept", "left", "once", "over_ssh", "told"}
 PAGES = "docs/results/"
+# Stored results, history, others' texts, and texts that quote what the rules forbid.
+UNCHECKED = ("results/", "CHANGELOG.md", "LICENSES/", "docs/contributing/style.md", "tests/language/")
 NOTEBOOKS = re.compile(r"analysis/studies/\w+/notebook\.py|analysis/notebooks/starter\.md")
 
 
@@ -57,9 +66,16 @@ class Finding(NamedTuple):
 
 def findings(files: Iterable[str]) -> list[Finding]:
     """Return every finding in `files`, paths of tracked files relative to ROOT."""
-    files = [file for file in files if not file.startswith("tests/")]
-    python = [file for file in files if file.endswith(".py")]
-    return [*_text_findings(files), *_module_findings(python), *_mood_findings(python)]
+    files = [file for file in files if not file.startswith(UNCHECKED)]
+    product = [file for file in files if not file.startswith("tests/")]
+    python = [file for file in product if file.endswith(".py")]
+    return [
+        *_text_findings(product),
+        *_module_findings(python),
+        *_mood_findings(python),
+        *_name_findings(files),
+        *_speech_findings(files),
+    ]
 
 
 def counts(found: Iterable[Finding]) -> dict[str, dict[str, int]]:
@@ -77,6 +93,11 @@ def text_kinds(text: str) -> Iterator[str]:
     text = ALLOWED.sub("", texts.CODE.sub("", text))
     yield from ["people" for _ in PEOPLE.finditer(text)]
     yield from ["speech" for _ in SPEECH.finditer(text)]
+
+
+def is_speech(name: str) -> bool:
+    """Return True for a name by which a machine tells, asks, hears, knows or owes."""
+    return name not in KEPT_NAMES and SPEECH.search(words_of(name)) is not None
 
 
 def docstring_kinds(text: str) -> Iterator[str]:
@@ -116,6 +137,38 @@ def _text_findings(files: list[str]) -> Iterator[Finding]:
             yield from _of_medium(file, "notebook", read((ROOT / file).read_text()))
         elif read_comments := texts.comments_reader(ROOT / file):
             yield from _of_medium(file, "comment", read_comments((ROOT / file).read_text()))
+
+
+def _name_findings(files: list[str]) -> Iterator[Finding]:
+    for file in files:
+        found: Iterable[Text] = ()
+        if file.endswith(".py"):
+            found = python_names(ast.parse((ROOT / file).read_text()))
+        elif file.endswith((".c", ".h", ".cpp", ".hpp")):
+            found = c_names((ROOT / file).read_text())
+        yield from (Finding("name speech", file, *each) for each in found if is_speech(each.words))
+
+
+def _speech_findings(files: list[str]) -> Iterator[Finding]:
+    """Yield acts of speech in texts that no other rule reads: those of tests, pages and YAML files."""
+    for file in files:
+        for text in _other_texts(file):
+            for kind in text_kinds(text.words):
+                if kind == "speech":
+                    yield Finding("speech", file, text.line, text.words.partition("\n")[0])
+
+
+def _other_texts(file: str) -> Iterator[Text]:
+    path = ROOT / file
+    if file.endswith(".md") and not file.startswith(PAGES):
+        yield from texts.page_paragraphs(path.read_text())
+    elif file.endswith((".yml", ".yaml")):
+        yield from (Text(number, line) for number, line in enumerate(path.read_text().splitlines(), 1))
+    elif file.startswith("tests/"):
+        if file.endswith(".py"):
+            yield from texts.docstrings(ast.parse(path.read_text()))
+        if read_comments := texts.comments_reader(path):
+            yield from read_comments(path.read_text())
 
 
 def _of_medium(file: str, medium: str, found: Iterable[Text]) -> Iterator[Finding]:

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules of docs/contributing/style.md find what they forbid, and the tree keeps within its ratchet."""
 
+import ast
 import subprocess
 
 import pytest
 
 from tests.language import __main__ as command
-from tests.language.census import ROOT, docstring_kinds, is_noun, text_kinds
+from tests.language.census import ROOT, docstring_kinds, is_noun, is_speech, text_kinds
+from tests.language.names import c_names, python_names
 
 pytestmark = pytest.mark.unit
 
@@ -39,6 +41,33 @@ def test_each_docstring_rule_is_checked(text, kinds):
 )
 def test_texts_are_checked_for_people_and_speech(text, kinds):
     assert list(text_kinds(text)) == kinds
+
+
+@pytest.mark.parametrize(
+    ("name", "forbidden"),
+    [
+        ("told", True),
+        ("_members_told", True),
+        ("test_a_port_hears_nothing", True),
+        ("kWelcome", True),
+        ("ToldApart", True),
+        ("HEARD", True),
+        ("known_hosts", False),
+        ("kNew", False),
+        ("task", False),
+        ("asked_gbps", False),
+    ],
+)
+def test_acts_of_speech_are_found_in_names(name, forbidden):
+    assert is_speech(name) == forbidden
+
+
+def test_names_are_read_where_they_are_defined():
+    tree = ast.parse("def f(a, *b):\n    c = self.d = a\n    for e in file.tell(): pass\nclass G: h: int = 1\n")
+    assert {name.words for name in python_names(tree)} == set("fabcdeGh")
+    assert [*c_names('int f(int a) { // b\n  return g(a, "c"); }\n')] == [
+        *((1, "f"), (1, "a"), (2, "g"), (2, "a")),
+    ]
 
 
 @pytest.mark.parametrize("name", ["phase_overlap", "settings", "training_settings", "testbed", "__init__", "ring"])
