@@ -129,8 +129,8 @@ class SpoiltProvider(LabProvider):
         super().__init__()
         self.fault = fault
 
-    def create_hosts(self, *asked: Any) -> Any:
-        lab = super().create_hosts(*asked)
+    def create_hosts(self, *arguments: Any) -> Any:
+        lab = super().create_hosts(*arguments)
         if self.fault and self.fault.drifts:
             return Spoilt(lab.record, self.fault)
         if self.fault:

@@ -60,7 +60,7 @@ def test_each_link_is_shared_by_pairs_that_meet_nowhere_else() -> None:
 
 
 def test_the_fluid_testbed_passes_acceptance(tmp_path: Path) -> None:
-    """Links are shared like water there, and nothing else goes wrong: what it cannot tell aside."""
+    """Links are shared like water there, and nothing else goes wrong: what it cannot show aside."""
     links = experiments.link_variants(TOPOLOGY)
     run = RUNNER.start(experiments.link_experiment(TOPOLOGY, DCQCN), "acceptance", tmp_path)
     met = analysis.link_figures(run, {variant: link for variant, (link, _) in links.items()})
@@ -251,7 +251,7 @@ def test_figures_of_flows_are_of_their_datapath(monkeypatch: pytest.MonkeyPatch,
 
 
 @needs_root
-def test_pings_are_told() -> None:
+def test_pings_are_reported() -> None:
     """By the program that hosts run, over loopback."""
     lo, *peers = (Host(f"s{n}", f"s{n}", f"127.0.0.{max(n, 1)}", 8, "lo", Path()) for n in range(3))
     (argv,) = connectivity_check.pinger_commands(lo, [lo, *peers])

@@ -13,7 +13,7 @@ namespace fuzz {
 namespace {
 
 constexpr int kMutations = 2000; // of each parser's inputs
-constexpr char kTelling[] = {'\0', '\xff', '\x7f', '\x80', '\n', ' ', '"', '{', '}', '-', '9', 'e', '.'};
+constexpr char kSpecialBytes[] = {'\0', '\xff', '\x7f', '\x80', '\n', ' ', '"', '{', '}', '-', '9', 'e', '.'};
 
 std::vector<std::string> kept(const std::string &parser) {
   std::vector<std::string> inputs;
@@ -43,8 +43,8 @@ void mutate(std::string &input, std::mt19937_64 &random) {
     break;
   default:
     if (at < input.size())
-      input[at] =
-          random() % 2 == 0 ? static_cast<char>(input[at] ^ (1 << random() % 8)) : kTelling[random() % sizeof kTelling];
+      input[at] = random() % 2 == 0 ? static_cast<char>(input[at] ^ (1 << random() % 8))
+                                    : kSpecialBytes[random() % sizeof kSpecialBytes];
   }
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From Inspector's logs of a job whose period and bytes are known to its profile."""
+"""From Inspector's logs of a job whose period and bytes are in its profile."""
 
 from itertools import pairwise
 from pathlib import Path

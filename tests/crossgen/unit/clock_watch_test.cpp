@@ -8,7 +8,7 @@ namespace {
 
 constexpr native::Nanos kMs = 1'000'000;
 
-TEST(ClockWatch, TellsASteppedClockFromASlewedOne) {
+TEST(ClockWatch, DistinguishesASteppedClockFromASlewedOne) {
   ClockWatch clock(100 * kMs);
   EXPECT_EQ(clock.look(100 * kMs), std::nullopt);
   EXPECT_EQ(clock.look(101 * kMs), std::nullopt);

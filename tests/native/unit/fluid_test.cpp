@@ -148,7 +148,7 @@ TEST(Fluid, WhatIsSentIsCarriedByEachLinkOnItsWay) {
   }
 }
 
-TEST(Shares, AHigherPriorityAsksNobodyAndWhatPassesOnIsNoFasterThanWhatComes) {
+TEST(Shares, AHigherPriorityIsUnaffectedAndWhatPassesOnIsNoFasterThanWhatComes) {
   Shares shares;
   const int link = shares.add_link(10), wide = shares.add_link(100);
   shares.add_flow(4, 1, 1, -1);

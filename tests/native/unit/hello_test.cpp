@@ -14,7 +14,7 @@ std::string judge(const std::string &text) {
   return judge_hello(text, kExpected, hello);
 }
 
-TEST(Hello, OfAnExpectedWorkerIsWelcomeWithItsConnection) {
+TEST(Hello, OfAnExpectedWorkerIsAcceptedWithItsConnection) {
   Hello hello;
   EXPECT_EQ(judge_hello(Hello{"j1", 3, 1, 42, "open-sesame"}.text(), kExpected, hello), "");
   EXPECT_EQ(hello.rank, 3u);
@@ -26,7 +26,7 @@ TEST(Hello, OfAnotherJobOrRankIsNamed) {
   EXPECT_EQ(judge(Hello{"j1", 1, 0, 42, "open-sesame"}.text()), "expected job j1 rank 0 or 3, found job j1 rank 1");
 }
 
-TEST(Hello, OfAWorkerThatWasToldAnotherJobIsRefused) {
+TEST(Hello, OfAWorkerWithAnotherJobIsRefused) {
   EXPECT_NE(judge(Hello{"j1", 0, 0, 43, "open-sesame"}.text()).find("received another job"), std::string::npos);
 }
 

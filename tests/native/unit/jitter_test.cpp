@@ -21,7 +21,7 @@ TEST(Jitter, IsTheSameForAllWorkersOfAJobAndDiffersBetweenJobsAndSeeds) {
   EXPECT_NE(factor, other_seed.next_factor());
 }
 
-TEST(Jitter, HasTheMeanAndDeviationAskedFor) {
+TEST(Jitter, HasTheRequestedMeanAndDeviation) {
   constexpr int kDraws = 100'000;
   Jitter jitter(1, "j1", 0.01);
   double sum = 0, squares = 0;

@@ -33,7 +33,7 @@ template <typename Edit> std::string complaint(Edit edit) {
   return "nothing";
 }
 
-TEST(Job, IsReadAsItIsTold) {
+TEST(Job, IsReadAsGiven) {
   const Job job = parse_job(good().dump());
   EXPECT_EQ(job.name, "j1");
   EXPECT_EQ(job.connections, 2u);
@@ -93,26 +93,26 @@ TEST(Job, OnlyARingNeedsNoAnswers) {
   EXPECT_TRUE(job.phases[1].transfers[2].answered());
 }
 
-TEST(Job, WorkersOfOneHostAreToldApartByTheirPorts) {
+TEST(Job, WorkersOfOneHostAreDistinguishedByTheirPorts) {
   const Job job = parse_job(good().dump());
   EXPECT_EQ(job.workers[1].text(), "s0 (10.0.0.1:29501)");
   EXPECT_EQ(job.workers[2].text(), "s1 (10.0.0.2)");
 }
 
-TEST(Job, HasOneFingerprintForWhoeverIsToldTheSame) {
+TEST(Job, HasOneFingerprintForTheSameDocument) {
   json other = good();
   other["seed"] = 8;
   EXPECT_EQ(parse_job(good().dump()).fingerprint, parse_job(good().dump()).fingerprint);
   EXPECT_NE(parse_job(good().dump()).fingerprint, parse_job(other.dump()).fingerprint);
 }
 
-TEST(Job, DepartsWhenItIsTold) {
+TEST(Job, DepartsAtTheGivenTime) {
   json job = good();
   job["departs_ms"] = 250;
   EXPECT_EQ(parse_job(job.dump()).departs_ns, 250'000'000);
 }
 
-TEST(Job, IsMarkedAsItIsTold) {
+TEST(Job, IsMarkedAsGiven) {
   json job = good();
   job["dscp"] = 46;
   EXPECT_EQ(parse_job(job.dump()).dscp, 46u);
@@ -120,7 +120,7 @@ TEST(Job, IsMarkedAsItIsTold) {
             "job.dscp: expected a whole number from 0 to 63, found 64");
 }
 
-TEST(Job, HasATimetableWhereItIsTold) {
+TEST(Job, HasATimetableWhereOneIsGiven) {
   json job = good();
   EXPECT_FALSE(parse_job(job.dump()).timetable);
   job["timetable"] = {{"shift_ms", 1.5}, {"period_ms", 10}, {"threshold_ms", 0.25}, {"late_ms", 2}};
