@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gallery: every result of the papers beside the published figures, as a page with a picture for each row.
+"""The gallery: every printed result beside the published figures, as a page for each group with a picture for each row.
 
 It shows what `results/` holds, and none of the runs on this machine, so that it is the same for everybody.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 from analysis import papers
@@ -20,17 +20,22 @@ from docgen.links import slugify
 from docgen.markdown import notice, plain, prose, table
 from roundabout.core.errors import RoundaboutError
 
-PAGE = "results/gallery.md"
 PICTURES = "results/gallery"
-OVERVIEW = f"{PICTURES}/overview.svg"
+OVERVIEWS: Mapping[papers.Group, str] = {
+    "papers": f"{PICTURES}/overview.svg",
+    "others": f"{PICTURES}/others/overview.svg",
+}
+TITLES: Mapping[papers.Group, str] = {"papers": "Gallery", "others": "Figures of others"}
 
 
-def format_page() -> str:
-    """Return the gallery's page: a picture of all rows, a matrix of rows by testbed, and a section for each paper."""
-    lines = _rows()
-    parts = [notice("results/"), "# Gallery\n\n", prose(summarize(lines).replace("\n", " ")), *map(prose, _ABOUT)]
-    parts += [f"![Each row's figure that differs most, over the paper's]({_below(OVERVIEW)})\n\n", _matrix(lines)]
-    for paper in papers.PAPERS:
+def format_page(group: papers.Group) -> str:
+    """Return a group's page: a picture of all rows, a matrix of rows by testbed, and a section for each paper."""
+    lines = _rows(group)
+    parts = [notice("results/"), f"# {TITLES[group]}\n\n", prose(summarize(lines).replace("\n", " "))]
+    parts += map(prose, (_SUBJECTS[group], *_ABOUT))
+    parts += [f"![Each row's figure that differs most, over the paper's]({_below(OVERVIEWS[group])})\n\n"]
+    parts += [_matrix(lines)]
+    for paper in papers.GROUPS[group]:
         own = [line for line in lines if line.paper == paper.name]
         parts += [f"## {_title(paper)}\n\n", *map(_section, own)]
     return wrap("".join(parts).rstrip("\n") + "\n")
@@ -38,14 +43,19 @@ def format_page() -> str:
 
 @cache
 def draw_pictures() -> dict[str, str]:
-    """Return the pictures of all rows and of each row as SVG, by their paths below docs/."""
-    rows = {_picture(line): svg_of(figure) for line in _rows() if (figure := draw_row(line)) is not None}
-    return {OVERVIEW: svg_of(draw_overview(_rows())), **rows}
+    """Return the pictures of each group and of each row as SVG, by their paths below docs/."""
+    lines = [line for group in OVERVIEWS for line in _rows(group)]
+    rows = {_picture(line): svg_of(figure) for line in lines if (figure := draw_row(line)) is not None}
+    return {path: svg_of(draw_overview(_rows(group))) for group, path in OVERVIEWS.items()} | rows
 
 
+_SUBJECTS: Mapping[papers.Group, str] = {
+    "papers": "A row is one result of a paper: A is HotNets'22, B the interleaving thesis, and C Salamy's thesis.",
+    "others": "A row is one result of others: a paper's figure, a measurement in a public thread, or the output of a "
+    "simulator. The [gallery](gallery.md) has the three papers that this project reproduces.",
+}
 _ABOUT = (
-    "A row is one result of a paper: A is HotNets'22, B the interleaving thesis, and C Salamy's thesis. The "
-    "experiment that shows it runs on testbeds: computed packet by packet (packets, a circle), measured with real "
+    "The experiment that shows it runs on testbeds: computed packet by packet (packets, a circle), measured with real "
     "programs in namespaces (lab, a square), or computed with links that are shared equally (flow level, a diamond). "
     "The first of flow level, packets and lab that models what the result depends on decides. *Not shown* is a testbed "
     "that does not model it.",
@@ -61,11 +71,11 @@ _ABOUT = (
 
 
 @cache
-def _rows() -> list[ScoreboardRow]:
+def _rows(group: papers.Group) -> list[ScoreboardRow]:
     def refuse(error: RoundaboutError) -> None:
         raise error
 
-    return read_scoreboard(RESULTS / "no runs", refuse, results=RESULTS)
+    return read_scoreboard(RESULTS / "no runs", refuse, results=RESULTS, group=group)
 
 
 def _title(paper: papers.Paper) -> str:

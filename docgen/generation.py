@@ -2,6 +2,7 @@
 """The generated files of docs/, which are committed so that a git host shows them too."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from docgen import commands, experiment_fields, gallery, published_runs, quantities, transports
@@ -15,9 +16,10 @@ FILES: dict[str, Callable[[], str]] = {
     "reference/experiment-fields.md": experiment_fields.format_page,
     "reference/quantities.md": quantities.format_page,
     "reference/transports.md": transports.format_page,
-    "results/gallery.md": gallery.format_page,
+    "results/gallery.md": partial(gallery.format_page, "papers"),
     "results/gallery/published.md": published_runs.format_page,
     "results/main-result.svg": main_result.draw,
+    "results/others.md": partial(gallery.format_page, "others"),
     "tutorials/testbeds.svg": terminal.draw,
 }
 

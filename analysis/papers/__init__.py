@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The papers' printed figures as data with sources, one file for each paper, and all rows of the scoreboard."""
+"""Printed figures as data with sources, one file for each paper or other source, and all rows of the scoreboard."""
 
+from collections.abc import Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from analysis.papers import hotnets, interleaving, salamy
+from analysis.papers import hotnets, interleaving, others, salamy
 from analysis.papers.entries import DECIDING, Claim, Entry, Figures, Paper, Row
 from roundabout.core.errors import UsageError
 from roundabout.spec.errors import suggest
@@ -12,10 +13,12 @@ from roundabout.spec.expectation import PRINTED_FIGURE
 
 __all__ = [
     "DECIDING",
+    "GROUPS",
     "PAPERS",
     "Claim",
     "Entry",
     "Figures",
+    "Group",
     "Paper",
     "PrintedEntry",
     "Row",
@@ -28,6 +31,9 @@ __all__ = [
 ]
 
 PAPERS: tuple[Paper, ...] = (hotnets.PAPER, interleaving.PAPER, salamy.PAPER)
+Group = Literal["papers", "others"]
+"""A part of the scoreboard: the three papers that are reproduced, or figures of others to which models are held."""
+GROUPS: Mapping[Group, tuple[Paper, ...]] = {"papers": PAPERS, "others": others.SOURCES}
 
 
 class PrintedEntry(NamedTuple):
@@ -52,9 +58,9 @@ def find_printed(name: str) -> PrintedEntry:
     return printed_entries()[name]
 
 
-def rows() -> tuple[tuple[Paper, Row], ...]:
-    """Return every row of the scoreboard, in the order of papers."""
-    return tuple((paper, row) for paper in PAPERS for row in paper.rows)
+def rows(*groups: Group) -> tuple[tuple[Paper, Row], ...]:
+    """Return the scoreboard's rows of these groups, or of all groups without any, in the order of papers."""
+    return tuple((paper, row) for group in groups or GROUPS for paper in GROUPS[group] for row in paper.rows)
 
 
 def row_of(id_: str) -> Row:
@@ -63,9 +69,9 @@ def row_of(id_: str) -> Row:
 
 
 def deciding_runs() -> tuple[tuple[str, str], ...]:
-    """Return each experiment that decides a row, with the testbed that decides where no rack is, each pair once."""
+    """Return each experiment that decides a row of the papers, with the testbed that decides where no rack is."""
     pairs: dict[tuple[str, str], None] = {}
-    for _, row in rows():
+    for _, row in rows("papers"):
         for name in row.shown_by:
             pairs[name, row.testbeds_for(name)[0]] = None
     return tuple(pairs)

@@ -59,8 +59,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class Row:
-    """A result of a paper, which is a row of the scoreboard: its subject, its headline figures as text, and its place.
+    """A printed result, which is a row of the scoreboard: its subject, its headline figures as text, and its place.
 
+    The place in a repository is its path and revision.
     `entries` are the figures to which measurements can be compared. `shown_by` names the experiments that decide the
     row, with what each depends on. Each decides on the first testbed of `DECIDING` that models that and has a figure.
     """
@@ -102,11 +103,11 @@ class Claim:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper with its results, in its own order."""
+    """A paper, or another source such as a repository, with its results in its own order."""
 
     key: str
     name: str
-    """The paper's usual name."""
+    """The usual name."""
     rows: tuple[Row, ...]
     claims: tuple[Claim, ...] = ()
     study: str | None = None

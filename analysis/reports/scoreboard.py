@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scoreboard: every result of the papers, the experiments that show it, and what each testbed has of it.
+"""The scoreboard: every printed result of a group, the experiments that show it, and what each testbed has of it.
 
 A testbed's figures are those of its newest run here, or of the publication below `results/` if no newer run is here.
 """
@@ -190,14 +190,16 @@ class ScoreboardRow:
         }
 
 
-def read_scoreboard(
+def read_scoreboard(  # noqa: PLR0913 - where figures come from, and which are read
     runs: Path,
     complain: ErrorHandler,
+    *,
     root: Path = EXPERIMENTS,
     now: datetime | None = None,
     results: Path | None = None,
+    group: papers.Group = "papers",
 ) -> list[ScoreboardRow]:
-    """Return all rows, in the order of the papers, each with its experiments' figures on each testbed.
+    """Return all rows of a group, in the order of its papers, each with its experiments' figures on each testbed.
 
     Experiments come from the catalog `root`, from the newest valid runs below `runs`, and from the publications below
     `results`, if it is given. Runs with overrides are left out. A run without a valid trial stands only where there is
@@ -210,7 +212,7 @@ def read_scoreboard(
     for name, own in found.items():
         verdicts = (verdict for each in own for verdict in each.expectations)
         shown.setdefault(name, set()).update(row for verdict in verdicts for row in verdict.rows)
-    return [_row(paper, row, shown, found) for paper, row in papers.rows()]
+    return [_row(paper, row, shown, found) for paper, row in papers.rows(group)]
 
 
 def _row(

@@ -45,7 +45,7 @@ class ScoreboardTable:
         """Yield a heading, a block for each row, and the counts."""
         kinds = columns_of(self.lines)
         width = WIDE if options.max_width >= BROAD else NARROW
-        yield Text("What the papers show, and what is shown here", "bold")
+        yield Text("What is printed, and what is shown here", "bold")
         head = _grid(kinds, width)
         head.add_row("", *(Text(heading_of(kind), "bold") for kind in ("paper", *kinds)))
         yield head
@@ -67,18 +67,18 @@ def quantity_table() -> Table:
 
 
 def summarize(lines: Sequence[ScoreboardRow]) -> str:
-    """Return sentences on how many rows agree with the papers, what the others lack, and where figures come from."""
+    """Return sentences on how many rows agree with print, what the others lack, and where figures come from."""
     counts = count_words([line.verdict for line in lines])
     short = sum(line.lacks_intervals for line in lines)
     computed = sum(line.computed for line in lines)
     words = [
-        f"{counts['pass']} pass{_count_bases(lines)}",
+        f"{counts['pass']} of {len(lines)} results pass{_count_bases(lines)}",
         f"{counts['fail']} fail",
         f"{counts['inconclusive'] - short} are inconclusive",
         f"{short} have too few repetitions for an interval",
         f"{counts[NOT_MEASURED]} are not measured",
     ]
-    sentences = [f"The papers have {len(lines)} results: {', '.join(words)}."]
+    sentences = [f"{', '.join(words)}."]
     if known := sum(bool(line.deciding) for line in lines):
         sentences.append(f"Computed figures decide {computed} of {known} rows, and measured ones the others.")
     open_ = [line for line in lines if line.deciding and line.verdict != "pass"]
