@@ -8,7 +8,7 @@ from statistics import fmean
 from analysis.quantities import Case, QuantityRequest, quantity
 from analysis.reading.cells import CellTrials
 from analysis.reading.speedups import speedup, speedup_of_last_half, speedup_of_mean, speedup_of_slow, speedup_of_tail
-from analysis.statistics.intervals import Measured
+from analysis.statistics.intervals import Measured, mean_of
 
 
 @quantity("speedup of median iteration time", unit="times", needs=("of", "over"))
@@ -53,6 +53,18 @@ def of_jobs(request: QuantityRequest) -> list[Case]:
     for fast, slow, job in request.pairs_with_baseline():
         found.setdefault(fast.name, (fast, []))[1].append(speedup_of_mean(slow, fast, job)[0])
     return [Case(request.name_of(cell), fmean(gains), None, cell.properties).exactly for cell, gains in found.values()]
+
+
+@quantity("speedup of mean iteration time, mean of cells", unit="times", digits=3, needs=("of", "over"))
+def of_cells(request: QuantityRequest) -> list[Case]:
+    """Return the mean over cells, such as seeds of hashes, of the speed-ups of mean iteration time, by job.
+
+    Its interval follows from the scatter of the cells, as if each were a repetition.
+    """
+    found: dict[str, tuple[CellTrials, list[float]]] = {}
+    for fast, slow, job in request.pairs_with_baseline():
+        found.setdefault(job, (fast, []))[1].append(speedup_of_mean(slow, fast, job)[0])
+    return [replace(request.case(cell, job, *mean_of(gains)), name=job) for job, (cell, gains) in found.items()]
 
 
 def _each_job(

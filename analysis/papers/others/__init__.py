@@ -2,6 +2,6 @@
 """Figures of others, to which models and testbeds are held: one file for each source, and a row for each result."""
 
 from analysis.papers.entries import Paper
-from analysis.papers.others import monkeytree
+from analysis.papers.others import hardware, monkeytree
 
-SOURCES: tuple[Paper, ...] = (monkeytree.SOURCE,)
+SOURCES: tuple[Paper, ...] = (monkeytree.SOURCE, hardware.CRUX, hardware.META, hardware.DEEPEP)
