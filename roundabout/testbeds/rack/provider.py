@@ -43,7 +43,7 @@ from roundabout.testbeds.rack.examination import (
 )
 from roundabout.testbeds.rack.exporter_targets import server_target
 from roundabout.testbeds.rack.inventory import Inventory, LosslessClasses, check_topology, read_inventory
-from roundabout.testbeds.rack.ordinary_user import is_needed, refuse_root, refuse_without_root
+from roundabout.testbeds.rack.ordinary_user import is_needed, refuse_root, refuse_undo, refuse_without_root
 from roundabout.testbeds.rack.port_check import check_ports
 from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of, verify_host_keys
 from roundabout.testbeds.rack.rack_lease import Lease
@@ -324,14 +324,15 @@ class RackProvider(SshTestbedProvider):
     def undo(self, entry: Entry) -> None:
         """Undo the change of a journal entry on every reachable host.
 
-        Raises LostHostsError if a host is unreachable, and RoundaboutError if undoing fails on a host.
+        Raises LostHostsError if a host is unreachable, and RoundaboutError if undoing fails on a host or needs root.
         """
         check_known(entry)
         kind = entry["kind"]
         if kind == "testbed" and self._lease:
             self._lease.end()
             self._lease = None
-        elif kind in ("transport", "settings") and self._has_root:
+        elif kind in ("transport", "settings"):
+            refuse_undo(self._inventory, entry, self._path)
             known = [name for name in entry["hosts"] if name in self._inventory.servers]
             try:
                 with self._hold_lease(entry["owner"], known):
