@@ -28,7 +28,7 @@ from roundabout.spec.frames import roce_payload_share
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, registry as known
 from roundabout.spec.trial_spec import TrialSpec
-from roundabout.testbeds.rack import rack_lease
+from roundabout.testbeds.rack import rack_lease, rail_check
 from roundabout.testbeds.rack.bandwidth_check import PairFigures, measure_pairs, unchanged_counters
 from roundabout.testbeds.rack.dcqcn_check import Owner, check_timers
 from roundabout.testbeds.rack.examination import (
@@ -47,6 +47,7 @@ from roundabout.testbeds.rack.ordinary_user import is_needed, refuse_root, refus
 from roundabout.testbeds.rack.port_check import check_ports
 from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of, verify_host_keys
 from roundabout.testbeds.rack.rack_lease import Lease
+from roundabout.testbeds.rack.rail_check import find_rail_gaps
 from roundabout.testbeds.rack.rdma_class_check import EMULATED, RdmaEnd, Row, check_traffic, rdma_end
 from roundabout.testbeds.rack.stub_recorder import record_rack
 from roundabout.testbeds.rack.variables import deployment, playbook_variables, trial_document
@@ -175,6 +176,8 @@ class RackProvider(SshTestbedProvider):
             for owner, (name, good, found, mend) in _by_owner(host, of_nics):
                 needed = not name.startswith(EXTRA) and (self._has_root or is_needed(name))
                 yield Check(f"{owner} {name}", good, found, mend, needed=needed)
+        for gap in find_rail_gaps(self._inventory):
+            yield Check(f"{gap.host} nics", False, gap.found, rail_check.MEND, needed=False)
 
     def load_transport(self, transport: Transport, owner: str) -> None:
         """Load a transport's program on every host. Users of a program are counted. Linux's own need no loading.
