@@ -112,7 +112,7 @@ def test_an_ordinary_users_session_registers_no_change(tmp_path: Path) -> None:
         site = MagicMock(hosts={"s0": MagicMock()}, settings_state=state, capabilities=frozenset)
         site.name = "run1"
         with undo_journal.open_journal("run1", tmp_path / "run1", journals) as journal:
-            context = RunContext("run1", transports, (), RunClock.start(), MagicMock(), journal)
+            context = RunContext("run1", transports, frozenset(), RunClock.start(), MagicMock(), journal)
             with open_host_session(provider, site, context):
                 kinds[state] = journal.entry_kinds
     assert kinds == {None: [], tmp_path: ["settings", "transport"]}

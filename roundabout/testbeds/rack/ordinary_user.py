@@ -53,8 +53,8 @@ def refuse_undo(inventory: Inventory, entry: Entry, path: Path) -> None:
         raise UsageError(
             f"cannot undo the {entry['kind']} of {owner} on {', '.join(entry['hosts'])}: {path}: "
             "all.children.rack.vars.ansible_become: found false, expected true, as when that run changed them",
-            "set ansible_become: true, with an ansible_user who is root or has sudo, and `roundabout clean`; or have an "
-            f"administrator `roundabout rollback INVENTORY --owner {owner}`, and remove that run's file in {JOURNALS}",
+            "set ansible_become: true, with an ansible_user who is root or has sudo, and `roundabout clean`; or have "
+            f"an administrator `roundabout rollback INVENTORY --owner {owner}`, and remove its file in {JOURNALS}",
         )
 
 
