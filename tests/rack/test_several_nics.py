@@ -12,6 +12,7 @@ import pytest
 import typer
 
 from roundabout.cli.rack import verify
+from roundabout.core.errors import UsageError
 from roundabout.runner.hosts.host_group import Nic
 from roundabout.runner.hosts.playbooks import Result
 from roundabout.runner.trial.jobs import job_description
@@ -180,6 +181,22 @@ def test_the_links_of_a_topology_choose_nics_in_its_order(write: Callable[..., P
         [f"10.0.{2 + rail}.{1 + number}" for rail in range(nics)] for number in range(2)
     ]
     assert host_sampler(host, {"rdma"})[4] == ",".join(nic.interface for nic in host.nics)
+
+
+@pytest.mark.parametrize(("trainer", "is_refused"), [
+    ({"name": "ddp", "backend": "gloo"}, True),
+    ({"name": "ddp", "backend": "nccl"}, False),
+    ({"name": "program", "command": "train", "pattern": "nccl-tests"}, False),
+])  # fmt: skip
+def test_a_trainer_that_sends_by_the_first_nic_alone_is_refused(
+    write: Callable[..., Path], trainer: dict[str, Any], is_refused: bool
+) -> None:
+    spec = ring(2)
+    job = spec.jobs["j"].model_dump(by_alias=True) | {"trainer": trainer}
+    trial = TrialSpec.model_validate(spec.model_dump(by_alias=True) | {"jobs": {"j": job}})
+    message = "jobs.j.trainer.name: found ddp without NCCL on topology rails, allowed where hosts have several NICs"
+    with pytest.raises(UsageError, match=message) if is_refused else nullcontext():
+        RackProvider(write(2)).check_trial(trial)
 
 
 def test_a_topology_may_have_some_of_the_nics(write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ def refuse_undo(inventory: Inventory, entry: Entry, path: Path) -> None:
         raise UsageError(
             f"cannot undo the {entry['kind']} of {owner} on {', '.join(entry['hosts'])}: {path}: "
             "all.children.rack.vars.ansible_become: found false, expected true, as when that run changed them",
-            "set ansible_become: true, with an ansible_user who is root or has sudo, and `roundabout clean`; or have "
+            "set ansible_become: true and an ansible_user that is root or has sudo, then `roundabout clean`; or have "
             f"an administrator `roundabout rollback INVENTORY --owner {owner}`, and remove its file in {JOURNALS}",
         )
 

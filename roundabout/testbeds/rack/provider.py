@@ -47,7 +47,7 @@ from roundabout.testbeds.rack.ordinary_user import is_needed, refuse_root, refus
 from roundabout.testbeds.rack.port_check import check_ports
 from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of, verify_host_keys
 from roundabout.testbeds.rack.rack_lease import Lease
-from roundabout.testbeds.rack.rail_check import find_rail_gaps
+from roundabout.testbeds.rack.rail_check import find_rail_gaps, refuse_first_nics
 from roundabout.testbeds.rack.rdma_class_check import EMULATED, RdmaEnd, Row, check_traffic, rdma_end
 from roundabout.testbeds.rack.stub_recorder import record_rack
 from roundabout.testbeds.rack.variables import deployment, playbook_variables, trial_document
@@ -105,6 +105,7 @@ class RackProvider(SshTestbedProvider):
         if not self._has_root:
             refuse_without_root(trial)
         check_topology(self._inventory, trial.topology, str(self._path))
+        refuse_first_nics(trial)
         for host in trial.topology.hosts:
             trial_document(trial, host, self._inventory, rdma=False)
 

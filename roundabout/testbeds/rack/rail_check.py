@@ -1,12 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check of the rails of an inventory: a NIC that neither its server nor its switch lists is in no other check."""
+"""Checks of rails: the NICs that an inventory lists, and the NICs that a job uses.
+
+A NIC that neither its server nor its switch lists is in no other check.
+"""
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from roundabout.core.errors import UsageError
+from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.rack.inventory import Inventory
 
 MEND = "list the NIC in the server's `nics` and its link in the switch's `ports`, unless the server has no such NIC"
+
+
+def refuse_first_nics(trial: TrialSpec) -> None:
+    """Raise UsageError if a job's trainer would send by the first of several NICs of its hosts alone."""
+    for name, job in trial.jobs.items() if trial.topology.has_rails else ():
+        if not job.trainer.uses_rails:
+            raise UsageError(
+                f"jobs.{name}.trainer.name: found {job.trainer.name} without NCCL on topology {trial.topology.name}, "
+                "allowed where hosts have several NICs are replay, program, and trainers over NCCL: others send by the "
+                "first NIC alone",
+                f"--set jobs.{name}.trainer.backend=nccl if it has one; or a topology with one NIC for each host",
+            )
 
 
 class RailGap(NamedTuple):
