@@ -106,7 +106,7 @@ class Topology(Strict):
     )
     hosts: Annotated[Tuple[NodeName], Field(min_length=2)] = Field(description="names of the hosts")
     switches: Annotated[Tuple[NodeName], Field(min_length=1)] = Field(description="names of the switches")
-    gpus_per_host: Annotated[int, Field(ge=1, le=64)] = Field(
+    gpus_per_host: Annotated[int, Field(ge=1, le=4096)] = Field(
         default=1,
         description="GPUs of a host, one for each worker; traffic between workers of one host crosses no link",
     )
