@@ -91,6 +91,8 @@ def test_a_tree_of_three_tiers_has_its_bundles_rates_and_latencies(tmp_path: Pat
     assert [topology.hop_delay_us(hop) for hop in far] == [1.0, 1.0, 0.5, 0.5, 1.0, 1.0]
     assert len(topology.path("h0", "h1")) == 2
     assert topology.has_parallel_links("agg0", "core0")
+    delays = topology.delays
+    assert (delays.nic_us, delays.mark_to_cnp_us, delays.cnp_to_cut_us, delays.cnp_jitter_us) == (0, 0, 0, 0)
 
 
 def test_flows_are_jobs_that_send_once(tmp_path: Path) -> None:

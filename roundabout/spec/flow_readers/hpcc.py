@@ -12,6 +12,7 @@ from typing import Any
 
 from roundabout.spec.errors import SpecError, quote_value, shorten
 from roundabout.spec.flow_readers.lines import (
+    INSTANT_NICS,
     MAX_FLOW_BYTES,
     FlowList,
     Line,
@@ -94,7 +95,7 @@ def read_topology(path: Path) -> tuple[dict[str, Any], list[Line | None], tuple[
         "hosts": [names[each] for each in range(nodes) if each not in switches],
         "switches": [names[each] for each in sorted(switches)],
         "links": [_link(line, names, place) for place, line in enumerate(rows, start=1)],
-        "delays": {"switch_us": 0.0, "nic_us": 0.0},
+        "delays": {"switch_us": 0.0, **INSTANT_NICS},
     }
     return fields, list(rows), tuple(unused if len(rest) > links + 1 else ())
 

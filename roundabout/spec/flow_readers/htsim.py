@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from roundabout.spec.errors import SpecError, expected_names, quote_value, shorten
-from roundabout.spec.flow_readers.lines import MAX_FLOW_BYTES, FlowList, Line, ListedFlow, check_ends, read_lines
+from roundabout.spec.flow_readers.lines import (
+    INSTANT_NICS,
+    MAX_FLOW_BYTES,
+    FlowList,
+    Line,
+    ListedFlow,
+    check_ends,
+    read_lines,
+)
 from roundabout.spec.reader.yaml_source import shown_path
 
 PS_PER_MS = 10**9
@@ -163,7 +171,7 @@ def read_topology(path: Path) -> tuple[dict[str, Any], list[Line | None], tuple[
         "hosts": [f"h{number}" for number in range(hosts)],
         "switches": list(switches),
         "links": links,
-        "delays": {"switch_us": latencies.pop() / 1e3, "nic_us": 0.0},
+        "delays": {"switch_us": latencies.pop() / 1e3, **INSTANT_NICS},
     }
     queues = sorted({name for each in tiers for name in each.values if name.startswith("queue")})
     unused = [f"{name}: whether ports drop, trim or pause is an option of htsim's program" for name in queues]

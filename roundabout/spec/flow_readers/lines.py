@@ -12,6 +12,8 @@ from roundabout.spec.trace_readers.rows import load_text
 
 MAX_NODES = 100_000  # limit of hosts, flows and links; larger numbers are damage
 MAX_FLOW_BYTES = 10**12  # limit of a phase's bytes
+INSTANT_NICS = dict.fromkeys(("nic_us", "mark_to_cnp_us", "cnp_to_cut_us", "cnp_jitter_us"), 0.0)
+"""Delays of NICs, which take no time in these simulators."""
 
 
 @dataclass(frozen=True)
