@@ -8,8 +8,8 @@ Invalid trials count too, because a fault of the fabric may have made them inval
 
 import re
 from collections import Counter
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,13 @@ from analysis.statistics.intervals import Measured, estimate, ratio, transform
 from roundabout.spec import TrialSpec
 from roundabout.store import Run
 from roundabout.store.counter_increments import compute_increments
+from roundabout.store.trial_states import CPU_SHORTAGE, SETTINGS_DIFFER
 
+BUSY_MAX = 0.95
+"""Largest mean share of a lab's CPU in use during a trial whose bad figures count; a guess.
+
+Trials of a lab of four hosts at 1:100 use 0.24 to 0.80 of two cores by themselves.
+"""
 Pair = tuple[str, str]
 PRIORITY_PACKETS = r"([rt]x)_prio(\d)_packets"
 """Pattern of mlx5's counters of packets by priority (en_stats.c), of the physical port, so RDMA is among them."""
@@ -42,6 +48,30 @@ class LinkSharing(NamedTuple):
     marked: float | None
     drops: int | None
     pauses: int | None
+
+
+def cpu_shortages(run: Run) -> dict[str, str]:
+    """Return the signs that a trial lacked CPU time, by the key of each such trial.
+
+    A valid trial of a lab has one if the CPU was busy all the time: then a low rate may be the CPU's. Trials whose
+    settings differed are left out, because lack of CPU time changes no setting.
+    """
+    found = {}
+    busy = _busy_shares(run.table("cpu", valid_only=False))
+    for each in run.trials():
+        share = busy.get(each["trial"], 0.0)
+        signs = [*each.get(CPU_SHORTAGE, ()), *([f"{share:.0%} of it was in use"] if share > BUSY_MAX else [])]
+        if signs and not each.get(SETTINGS_DIFFER):
+            found[str(each["trial"])] = "; ".join(signs)
+    return found
+
+
+def _busy_shares(cpu: pa.Table) -> dict[str, float]:
+    """Return the mean share of CPU time in use, by trial, of hosts that share the controller's CPU."""
+    cpu = _only(cpu, "host", "controller")
+    busy_ms = pc.multiply(cpu["busy_share"], cpu["window_ms"])
+    sums = cpu.append_column("busy_ms", busy_ms).group_by("trial").aggregate([("busy_ms", "sum"), ("window_ms", "sum")])
+    return {row["trial"]: row["busy_ms_sum"] / row["window_ms_sum"] for row in sums.to_pylist()}
 
 
 def link_figures(run: Run, links: Mapping[str, str]) -> dict[str, LinkSharing]:
@@ -76,17 +106,20 @@ def bus_bandwidths(run: Run) -> dict[str, float]:
     return {row["job"]: row["bus_bandwidth_gbps_mean"] for row in means.to_pylist()}
 
 
-def unwanted_counts(run: Run) -> Counter[tuple[str, str]]:
-    """Return the rises of counters that a healthy fabric does not change, by host and counter, over all trials.
-
-    They are packets that hosts' interfaces dropped, `tx_dropped` and `rx_dropped`, and the changes of their links.
-    """
-    found: Counter[tuple[str, str]] = Counter()
+def dropped_packets(run: Run) -> dict[str, Counter[tuple[str, str]]]:
+    """Return the packets that hosts' interfaces dropped, by trial, and by host and counter."""
+    found: dict[str, Counter[tuple[str, str]]] = {}
     counters = run.table("counters", valid_only=False)
     for place in counters.group_by(["trial", "attempt", "host", "interface"]).aggregate([]).to_pylist():
         rows = _rows_at(counters, place)
         for name in ("tx_dropped", "rx_dropped"):
-            found[place["host"], name] += _gained(rows, name)
+            found.setdefault(place["trial"], Counter())[place["host"], name] += _gained(rows, name)
+    return found
+
+
+def carrier_changes(run: Run) -> Counter[tuple[str, str]]:
+    """Return the changes of hosts' links, by host and counter, over all trials."""
+    found: Counter[tuple[str, str]] = Counter()
     states = _only(run.table("device_counters", valid_only=False), "source", "link")
     for place in states.group_by(["trial", "attempt", "host", "device"]).aggregate([]).to_pylist():
         up = _rows_at(states, place).sort_by("host_ns")["value"].to_numpy()
@@ -94,28 +127,51 @@ def unwanted_counts(run: Run) -> Counter[tuple[str, str]]:
     return found
 
 
-def retransmissions(run: Run) -> dict[Pair, tuple[int, int]]:
-    """Return for each pair of hosts the segments retransmitted and the segments delivered, summed over all trials.
+def retransmissions(run: Run, without: Collection[str] = ()) -> dict[Pair, tuple[int, int]]:
+    """Return for each pair of NICs the segments retransmitted and the segments delivered, summed over trials.
 
-    RDMA is left out, because NICs retransmit by themselves and have counters of their own.
+    The trials with the keys in `without` are left out. RDMA is left out too, because NICs retransmit by themselves and
+    have counters of their own.
     """
-    flows = run.table("flows", valid_only=False)
-    flows = flows.filter(pc.is_valid(flows["retransmitted"])).group_by(["host", "peer"])
-    rows = flows.aggregate([("retransmitted", "sum"), ("delivered_segments", "sum")]).to_pylist()
-    return {(row["host"], row["peer"]): (row["retransmitted_sum"], row["delivered_segments_sum"]) for row in rows}
+    found: dict[Pair, tuple[int, int]] = {}
+    for row, pair in _flows_of_nics(run):
+        if row["retransmitted"] is not None and row["trial"] not in without:
+            again, came = found.get(pair, (0, 0))
+            found[pair] = (again + row["retransmitted"], came + row["delivered_segments"])
+    return found
+
+
+def _flows_of_nics(run: Run) -> Iterator[tuple[dict[str, Any], Pair]]:
+    """Yield the rows of the table `flows` of connections between hosts, each with the names of its NICs."""
+    rows = run.table("flows", valid_only=False).to_pylist()
+    played = {row["trial"] for row in rows}
+    specs = {each["trial"]: TrialSpec.model_validate(each["spec"]) for each in run.trials() if each["trial"] in played}
+    for row in rows:
+        if row["host"] != row["peer"]:
+            topology, job = specs[row["trial"]].topology, specs[row["trial"]].jobs[row["job"]]
+            flow = job.flow(row["job"], row["rank"], row["peer_rank"], row["flow"], topology)
+            sender, receiver = (topology.nic_name(*each) for each in zip(flow[:2], flow.nics, strict=True))
+            yield row, (sender, receiver)
 
 
 def dscp_counts(run: Run) -> dict[Pair, Counter[int]]:
-    """Return for each pair of hosts the number of received packets with payload, by DSCP, from the hosts' captures."""
+    """Return for each pair of NICs the number of received packets with payload, by DSCP, from the hosts' captures.
+
+    Packets of a connection that is no job's, or RDMA's, have the names of hosts, or an address.
+    """
     packets = run.table("packets", valid_only=False).unify_dictionaries()
     packets = packets.filter(pc.greater(packets["payload_bytes"], 0))
     out = packets.filter(pc.equal(packets["direction"], "out"))
     hosts = dict(zip(*(out[name].cast(pa.string()).to_pylist() for name in ("source", "host")), strict=True))
+    nics = {
+        (row["host"], row["peer"], row["local_port"], row["remote_port"]): pair for row, pair in _flows_of_nics(run)
+    }
     came = packets.filter(pc.equal(packets["direction"], "in"))
-    rows = came.group_by(["source", "host", "dscp"]).aggregate([([], "count_all")]).to_pylist()
+    names = ["source", "host", "source_port", "destination_port", "dscp"]
     found: dict[Pair, Counter[int]] = {}
-    for row in rows:
+    for row in came.group_by(names).aggregate([([], "count_all")]).to_pylist():
         pair = (hosts.get(row["source"], row["source"]), row["host"])
+        pair = nics.get((*pair, row["source_port"], row["destination_port"]), pair)
         found.setdefault(pair, Counter())[row["dscp"]] += row["count_all"]
     return found
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 from analysis.render.tables import Table
 from analysis.statistics.intervals import Measured
 from roundabout.core.errors import RoundaboutError, UsageError
-from roundabout.core.verdict_words import NOT_MEASURED, Word, pass_or_fail
+from roundabout.core.verdict_words import INCONCLUSIVE, NOT_MEASURED, Word, pass_or_fail
 from roundabout.runner.fidelity import Fidelity
 
 Name = TypeVar("Name", bound=str)
@@ -19,6 +19,12 @@ class FailedError(RoundaboutError):
     """Error for a check that fails. The exit code is 3."""
 
     exit_code = 3
+
+
+class InconclusiveError(RoundaboutError):
+    """Error for a check that neither passes nor fails. The exit code is 4."""
+
+    exit_code = 4
 
 
 @dataclass(frozen=True)
@@ -104,11 +110,26 @@ class Check(ABC):
         return [each for verdicts in self.parts.values() for each in verdicts if each.verdict == "fail"]
 
     @property
+    def undecided(self) -> list[Verdict]:
+        """Return all verdicts that are inconclusive."""
+        return [each for verdicts in self.parts.values() for each in verdicts if each.verdict == INCONCLUSIVE]
+
+    @property
+    def verdict(self) -> Word:
+        """Return `fail` if a verdict fails, else `inconclusive` if one is, else `pass`."""
+        return "fail" if self.failures else INCONCLUSIVE if self.undecided else "pass"
+
+    @property
     def outcome(self) -> str:
         """Return one sentence on the outcome."""
         left_out = [part for part in self.PARTS if part not in self.parts]
         end = f" Not measured: {', '.join(left_out)}." if left_out else ""
-        return f"It does not pass: {len(self.failures)} findings.{end}" if self.failures else f"It passes.{end}"
+        sentences: dict[Word, str] = {
+            "fail": f"It does not pass: {len(self.failures)} findings.",
+            INCONCLUSIVE: f"It neither passes nor fails: {len(self.undecided)} figures are inconclusive.",
+            "pass": "It passes.",
+        }
+        return sentences[self.verdict] + end
 
     def figure_table(self, part: str) -> Table | None:  # noqa: ARG002 - not every check has figures
         """Return a table of a part's figures, or None if the verdicts show all of them."""

@@ -12,6 +12,7 @@ from rich.text import Text
 from analysis.render import page, screen
 from analysis.render.tables import TONES, Cell, Column, Table, one_section
 from roundabout.checks.check import Check, Verdict
+from roundabout.core.verdict_words import INCONCLUSIVE
 from roundabout.store.files import make_directory, return_tree_to_caller, write_json, write_text
 from roundabout.terminal.screen import show_paths
 
@@ -31,7 +32,7 @@ def tables(check: Check, *, only_failed: bool = False) -> Iterator[Table]:
         if figures := check.figure_table(part):
             yield figures
             title = ""
-        rows = [_row(each) for each in verdicts if each.verdict == "fail" or not only_failed]
+        rows = [_row(each) for each in verdicts if each.verdict in ("fail", INCONCLUSIVE) or not only_failed]
         yield Table(
             VERDICT_COLUMNS, one_section(rows), title, empty=f"{check.TITLES[part]}: nothing is beyond its limit."
         )

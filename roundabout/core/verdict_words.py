@@ -4,6 +4,7 @@
 from typing import Literal
 
 Word = Literal["pass", "fail", "inconclusive", "not measured"]
+INCONCLUSIVE: Word = "inconclusive"
 NOT_MEASURED: Word = "not measured"
 
 

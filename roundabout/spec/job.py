@@ -170,14 +170,15 @@ class ResolvedJob(JobFields):
         port = self._chosen_ports.get((sender, receiver, number)) or source_port(name, sender, receiver, number)
         if not topology.has_rails:
             return Flow(*hosts, port)
-        own, other = (number + self._gpu(rank) for rank in (sender, receiver))
+        own, other = (number + self.gpu(rank) for rank in (sender, receiver))
         return Flow(*hosts, port, (other if topology.crosses_nvlink else own, other))
 
     @cached_property
     def _chosen_ports(self) -> dict[tuple[int, int, int], int]:
         return {(each.sender, each.receiver, each.number): each.port for each in self.source_ports}
 
-    def _gpu(self, rank: int) -> int:
+    def gpu(self, rank: int) -> int:
+        """Return the number of a worker's GPU in its host, which is that of the NIC beside it."""
         return self.gpus[rank] if self.gpus else self.workers[:rank].count(self.workers[rank])
 
     @property

@@ -286,6 +286,21 @@ class Topology(Strict):
         """Return the links of a host, one for each NIC, in their order."""
         return tuple(hop.link for hop in self._hops_by_node[host])
 
+    def nic_name(self, host: str, number: int) -> str:
+        """Return the name of a host's NIC: the host's, or that of the NIC's link if the host has several."""
+        return self.first_hop(host, number).link.name if len(self._hops_by_node[host]) > 1 else host
+
+    @cached_property
+    def nics(self) -> Mapping[str, tuple[str, int]]:
+        """Return the host and the number of each NIC, by the NIC's name."""
+        numbered = ((host, number) for host in self.hosts for number in range(len(self._hops_by_node[host])))
+        return {self.nic_name(*each): each for each in numbered}
+
+    def nic_path(self, sender: str, receiver: str) -> tuple[Hop, ...]:
+        """Return the path from one NIC to another, by their names, of a flow with the first source port."""
+        (source, own), (to, other) = self.nics[sender], self.nics[receiver]
+        return self.path(source, to, FIRST_PORT, (own, other))
+
     @cached_property
     def is_tree(self) -> bool:
         """Return True if there is one path between any two nodes."""

@@ -17,6 +17,10 @@ STATES: tuple[State, ...] = ("valid", "disturbed", "invalid")
 DISTURBED, DISTURBANCE = "disturbed", "disturbance"
 """Fields of trial.json that records of older runs lack: the state, and the estimated effect as a share."""
 
+CPU_SHORTAGE, SETTINGS_DIFFER = "cpu_shortage", "settings_differ"
+"""Fields of trial.json of runs on hosts, which others and older runs lack: the signs of a lack of CPU time, of invalid
+trials too, and whether settings differed from the experiment's."""
+
 
 def state_of_record(record: Mapping[str, Any]) -> State:
     """Return the state of an attempt by its record. Attempts of older runs are valid or invalid."""

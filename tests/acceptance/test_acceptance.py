@@ -46,7 +46,7 @@ from tests.observers import Silent
 
 pytestmark = pytest.mark.lab
 
-TOPOLOGY, LIMITS = load_topology("dumbbell-2x2"), read_limits(None)
+TOPOLOGY, RAILS, LIMITS = load_topology("dumbbell-2x2"), load_topology("two-rails"), read_limits(None)
 DCQCN = Transport.model_validate({"name": "dcqcn"})
 PAIRS = [(one, other) for one in TOPOLOGY.hosts for other in TOPOLOGY.hosts if one != other]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")
@@ -107,7 +107,7 @@ def surveyed(**other: object) -> ConnectivityReport:
     for name, found in other.items():
         sender, receiver = name.split("_")
         good[sender, receiver] = good[sender, receiver]._replace(**found)  # type: ignore[arg-type]
-    return ConnectivityReport(dict.fromkeys(TOPOLOGY.hosts, 1500), tuple(good.values()), 0)
+    return ConnectivityReport({(host, 0): 1500 for host in TOPOLOGY.hosts}, tuple(good.values()), 0)
 
 
 def failed(verdicts: list[Verdict]) -> list[tuple[str, str]]:
@@ -127,7 +127,7 @@ def test_a_survey_names_the_link() -> None:
     cut = {f"{one}_{other}": {"lost_large": 10, "rtt_ms": None} for one, other in PAIRS if "s2" in (one, other)}
     assert failed(survey_verdicts(TOPOLOGY, surveyed(**cut), LIMITS)) == [("link s2", "lost_whole")]
     strange = surveyed()
-    strange.mtu_bytes["s1"] = 9000
+    strange.mtu_bytes["s1", 0] = 9000  # type: ignore[index]
     assert failed(survey_verdicts(TOPOLOGY, strange, LIMITS)) == [("host s1", "mtu_bytes")]
     # What no one link explains is reported by host.
     two = surveyed(s0_s1={"lost_small": 1}, s2_s3={"lost_small": 1})
@@ -146,23 +146,47 @@ def test_losses_and_classes_name_the_link_and_its_direction() -> None:
 
 
 class Captured:
-    """Stands for a run of which packets were captured: (host, direction, source, DSCP, bytes of data) of each."""
+    """Stands for a run of which packets were captured: (host, direction, source, port, DSCP, bytes of data) of each.
+
+    One flow of its job is known: from port 50000 of s0 by its second NIC to that of s1.
+    """
 
     def __init__(self, *packets: tuple[str, str, str, int, int]) -> None:
-        names = ("host", "direction", "source", "dscp", "payload_bytes")
-        rows = [dict(zip(names, each, strict=True)) for each in packets]
+        names = ("host", "direction", "source", "source_port", "dscp", "payload_bytes")
+        rows = [{**dict(zip(names, each, strict=True)), "destination_port": 29_400} for each in packets]
         self._parts = [pa.Table.from_pylist([row], schema=schemas.schema("packets")) for row in rows]
+        self._spec = next(
+            cell.spec for cell in experiments.link_experiment(RAILS, DCQCN).cells if cell.variant == experiments.CLASSES
+        )
 
-    def table(self, _name: str, **_: Any) -> pa.Table:
-        return pa.concat_tables(self._parts)
+    def trials(self) -> list[dict[str, Any]]:
+        return [{"trial": "t", "spec": self._spec.model_dump(mode="json", by_alias=True)}]
+
+    def table(self, name: str, **_: Any) -> pa.Table:
+        if name == "packets":
+            return pa.concat_tables(self._parts)
+        flow = {"trial": "t", "job": "everybody", "rank": 1, "peer_rank": 3, "flow": 0, "host": "s0", "peer": "s1"}
+        counts = {"retransmitted": 5, "delivered_segments": 70}
+        rows = [{**flow, **counts, "local_port": 50_000, "remote_port": 29_400}]
+        return pa.Table.from_pylist(rows, schema=schemas.schema(name))
 
 
 def test_classes_are_of_packets_that_came_with_data() -> None:
     one, other = ("s0", "out", "10.77.0.1"), ("s1", "in", "10.77.0.1")
-    run = Captured(
-        (*one, 26, 1448), (*other, 26, 1448), (*other, 8, 1448), (*other, 0, 0), ("s0", "in", "10.9.9.9", 4, 1)
+    run: Any = Captured(
+        (*one, 1, 26, 1448),
+        (*other, 1, 26, 1448),
+        (*other, 1, 8, 1448),
+        (*other, 1, 0, 0),
+        (*other, 50_000, 8, 1448),
+        ("s0", "in", "10.9.9.9", 1, 4, 1),
     )
-    assert analysis.dscp_counts(run) == {("s0", "s1"): {26: 1, 8: 1}, ("10.9.9.9", "s0"): {4: 1}}  # type: ignore[arg-type]
+    came = {("s0", "s1"): {26: 1, 8: 1}, ("s0-1", "s1-1"): {8: 1}, ("10.9.9.9", "s0"): {4: 1}}
+    assert analysis.dscp_counts(run) == came
+    wrong = class_verdicts(RAILS, analysis.dscp_counts(run), 26, LIMITS)
+    assert failed(wrong)[0][0] == "s0 to s1", "an address, and hosts without NICs, have no path"
+    assert analysis.retransmissions(run) == {("s0-1", "s1-1"): (5, 70)}
+    assert analysis.retransmissions(run, ["t"]) == {}
 
 
 def test_pauses_are_those_of_all_nics() -> None:
@@ -186,7 +210,7 @@ class Measured:
 
     def __init__(self, way: str, counted: dict[tuple[str, str], int]) -> None:
         error = {"rdma_not_captured": {"s0": "tcpdump: mlx5_0: No such device exists"}}
-        self._records = [{"variant": experiments.CLASSES, "ways": {"everybody": way}, **error}]
+        self._records = [{"trial": "t", "variant": experiments.CLASSES, "ways": {"everybody": way}, **error}]
         common = {"variant": experiments.CLASSES, "trial": "t", "attempt": 1, "device": "ens1"}
         rows = [
             common | {"host": host, "counter": counter, "host_ns": at, "value": value}
@@ -194,7 +218,7 @@ class Measured:
             for at, value in enumerate((7, 7 + gained))
         ]
         captured = [{"host": "s1", "direction": "in", "source": "10.0.0.1", "dscp": 26, "payload_bytes": 1448}]
-        self._rows = {"device_counters": rows, "packets": captured}
+        self._rows = {"device_counters": rows, "packets": captured, "flows": [], "cpu": []}
 
     def trials(self) -> list[dict[str, Any]]:
         return self._records
@@ -236,9 +260,9 @@ def test_no_class_of_tcp_in_nics_is_claimed() -> None:
 def test_figures_of_flows_are_of_their_datapath(monkeypatch: pytest.MonkeyPatch, way: str, found: str) -> None:
     sharing = analysis.LinkSharing(use=0.9, jain=1.0, marked=None, drops=None, pauses=5)
     monkeypatch.setattr(analysis, "link_figures", lambda *_: {"L1-two": sharing})
-    monkeypatch.setattr(analysis, "retransmissions", lambda _: {})
+    monkeypatch.setattr(analysis, "retransmissions", lambda *_: {})
     run: Any = Measured("TCP", {})
-    run.trials().append({"variant": "L1-two", "ways": {"f1": way}})
+    run.trials().append({"trial": "u", "variant": "L1-two", "ways": {"f1": way}})
     for each in run.trials():
         each.update(valid=True, reason=None)
     rack = Acceptance(topology="rack", where={}, limits=LIMITS, dscp=26)
@@ -256,9 +280,10 @@ def test_pings_are_reported() -> None:
     lo, *peers = (Host(f"s{n}", f"s{n}", f"127.0.0.{max(n, 1)}", 8, "lo", Path()) for n in range(3))
     (argv,) = connectivity_check.pinger_commands(lo, [lo, *peers])
     said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-    answers = list(connectivity_check.parse_answers("s0", {"127.0.0.1": "s1", "127.0.0.2": "s2"}, said))
+    nics = {"127.0.0.1": ("s1", 0), "127.0.0.2": ("s2", 1)}
+    answers = list(connectivity_check.parse_answers("s0", nics, said))
     for (mtu_bytes, pinged), name in zip(answers, ("s1", "s2"), strict=True):
-        assert pinged[:4] == ("s0", name, 0, 0)
+        assert (pinged[:4], pinged.nic) == (("s0", name, 0, 0), int(name == "s2"))
         assert pinged.rtt_ms is not None and pinged.rtt_ms > 0
         assert mtu_bytes == int(Path("/sys/class/net/lo/mtu").read_text())
 

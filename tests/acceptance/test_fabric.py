@@ -4,18 +4,21 @@
 import json
 import re
 import subprocess
+from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from analysis.expectations import acceptance_metrics as analysis, fabric_benchmarks
 from roundabout.checks.acceptance import experiments, tables
-from roundabout.checks.acceptance.acceptance import Acceptance
+from roundabout.checks.acceptance.acceptance import PARTS, Acceptance
 from roundabout.checks.acceptance.limits import read_limits
-from roundabout.checks.acceptance.run import FabricTest, judge_bandwidth, soak
-from roundabout.checks.acceptance.verdicts import counter_verdicts
+from roundabout.checks.acceptance.run import JUDGES, FabricTest, HostCounters, judge_bandwidth, measure, soak
+from roundabout.checks.acceptance.verdicts import counter_verdicts, trial_verdicts
 from roundabout.checks.check import Verdict
 from roundabout.cli.main import main
 from roundabout.core.disjoint_rounds import disjoint_rounds
@@ -23,6 +26,7 @@ from roundabout.runner.run import Runner
 from roundabout.spec import load_topology
 from roundabout.spec.frames import roce_payload_bytes, roce_payload_share
 from roundabout.spec.transports import Transport
+from roundabout.store import schemas
 from roundabout.testbeds import find_provider, undo
 from tests.computed_runs import RUNNER
 from tests.observers import Silent
@@ -30,7 +34,7 @@ from tests.observers import Silent
 pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parents[2]
-TOPOLOGY, LIMITS = load_topology("dumbbell-2x2"), read_limits(None)
+TOPOLOGY, RAILS, LIMITS = load_topology("dumbbell-2x2"), load_topology("two-rails"), read_limits(None)
 DCQCN = Transport.model_validate({"name": "dcqcn"})
 PACKETS = Runner(find_provider({"testbed": "packets"}), Silent(), undo)
 FABRIC = FabricTest(TOPOLOGY, DCQCN, experiments.OWN_DSCP)
@@ -53,6 +57,58 @@ def test_each_ordered_pair_of_hosts_has_its_links_for_itself() -> None:
     for pairs in rounds.values():
         crossed = [hop.link.name for pair in pairs for hop in TOPOLOGY.path(*pair)]
         assert len(crossed) == len(set(crossed))
+
+
+def test_rails_are_measured_nic_by_nic_and_across_the_spine() -> None:
+    rounds = experiments.bandwidth_pairs(RAILS)
+    pairs = [pair for found in rounds.values() for pair in found]
+    nics = RAILS.nics
+    of_rails = {(one, other) for one, other in pairs if nics[one][1] == nics[other][1]}
+    assert of_rails == {
+        (one, other) for one in nics for other in nics if one != other and nics[one][1] == nics[other][1]
+    }
+    crossed = {hop for pair in pairs for hop in RAILS.nic_path(*pair)}
+    assert {(hop.link.name, hop.sender) for hop in crossed} == {
+        (link.name, end) for link in RAILS.links for end in link.ends
+    }
+    links = experiments.shared_links(RAILS)
+    assert links.keys() == {link.name for link in RAILS.links}
+    assert links["s2-1"] == (("s0-1", "s2-1"), ("s1-1", "s2-1"))
+    alone = RAILS.model_copy(update={"routing": RAILS.routing.model_copy(update={"pxn": True})})  # type: ignore[union-attr]
+    assert experiments.shared_links(alone).keys() == links.keys() - {"rail0-spine", "rail1-spine"}, (
+        "with PXN no flow leaves its rail"
+    )
+
+
+def test_jobs_of_nics_take_the_paths_that_verdicts_name() -> None:
+    for experiment in (experiments.bandwidth_experiment(RAILS), experiments.link_experiment(RAILS, DCQCN)):
+        for cell in experiment.cells:
+            for name, job in cell.spec.jobs.items():
+                for transfer in job.transfers(job.profile.phases[-1]):
+                    ends = [RAILS.nic_name(job.workers[rank], job.gpu(rank)) for rank in transfer[:2]]
+                    assert job.routes(name, transfer, cell.spec.topology) == (RAILS.nic_path(*ends),)
+
+
+def test_a_slow_nic_of_a_server_with_several_is_named_on_packets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One link of a rail at half its rate, in the packet-level model."""
+    monkeypatch.setattr(experiments, "PART_MS", 10.0)
+    monkeypatch.setattr(experiments, "PARTS", 2)
+    slow = [
+        link.model_copy(update={"line_rate_gbps": 25.0, "payload_rate_gbps": 21.5}) if link.name == "s2-1" else link
+        for link in RAILS.links
+    ]
+    experiment = experiments.bandwidth_experiment(RAILS)
+    cells = tuple(
+        cell.model_copy(
+            update={"spec": cell.spec.model_copy(update={"topology": RAILS.model_copy(update={"links": tuple(slow)})})}
+        )
+        for cell in experiment.cells
+    )
+    run = PACKETS.start(experiment.model_copy(update={"cells": cells}), "acceptance", tmp_path)
+    found = [each for each in judge_bandwidth(FabricTest(RAILS, DCQCN, 26), accepted(), run) if each.verdict == "fail"]
+    assert [(each.of, each.name) for each in found] == [("link s2-1", "bandwidth")]
 
 
 def test_bandwidth_is_judged_by_pair_and_direction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,11 +149,7 @@ def test_a_risen_counter_fails_its_host() -> None:
     assert (passed.found, passed.verdict) == ("none of rx_dropped", "pass")
 
 
-def test_counters_of_hosts_and_links_are_compared(tmp_path: Path) -> None:
-    import pyarrow as pa  # noqa: PLC0415
-
-    from roundabout.store import schemas  # noqa: PLC0415
-
+def test_counters_of_hosts_and_links_are_compared() -> None:
     common = {"trial": "t", "attempt": 1, "host": "s0"}
     drops = [
         {**common, "interface": "eth0", "host_ns": at, "tx_dropped": 5, "rx_dropped": value}
@@ -109,14 +161,13 @@ def test_counters_of_hosts_and_links_are_compared(tmp_path: Path) -> None:
     ]
     rows = {"counters": drops, "device_counters": states}
 
-    class Stored:
+    class Counted:
         def table(self, name: str, **_: Any) -> pa.Table:
             return pa.Table.from_pylist(rows[name], schema=schemas.schema(name))
 
-    run: Any = Stored()
-    assert analysis.unwanted_counts(run) == {
-        ("s0", "tx_dropped"): 0, ("s0", "rx_dropped"): 3, ("s0", "carrier_changes"): 2,
-    }  # fmt: skip
+    run: Any = Counted()
+    assert analysis.dropped_packets(run) == {"t": {("s0", "tx_dropped"): 0, ("s0", "rx_dropped"): 3}}
+    assert analysis.carrier_changes(run) == {("s0", "carrier_changes"): 2}
 
 
 def failure(of: str) -> Verdict:
@@ -187,6 +238,141 @@ def test_a_round_of_soak_that_breaks_off_is_named_with_its_runs(reason: type[Bas
     assert found.runs == ["runs/acceptance/1"]
 
 
+# --- CPU time
+
+
+class Stored:
+    """Stands for a run of trials that last 100 ms, of which `records` are the trial.json and `busy` shares of CPU."""
+
+    def __init__(self, records: list[dict[str, Any]], busy: dict[str, float]) -> None:
+        self._records, self._busy = records, busy
+
+    def trials(self) -> list[dict[str, Any]]:
+        return self._records
+
+    def table(self, name: str, **_: Any) -> pa.Table:
+        common = {"host": "controller", "window_ms": 100.0}
+        rows = [{**common, "trial": trial, "busy_share": share} for trial, share in self._busy.items()]
+        return pa.Table.from_pylist(rows, schema=schemas.schema(name))
+
+
+LATE = "trainers woke up 9.00 ms late (90th percentile, limit 2.0 ms)"
+
+
+def stored(trial: str, reason: str = "", **fields: Any) -> dict[str, Any]:
+    return {"trial": trial, "variant": trial, "valid": not reason, "reason": reason, "cpu_shortage": [], **fields}
+
+
+def test_trials_that_lacked_cpu_time_are_known_by_their_signs() -> None:
+    drifted = "settings drifted during the trial: s1: T_us is 20000, expected 1126"
+    run: Any = Stored(
+        [
+            stored("late", LATE, cpu_shortage=[LATE]),
+            stored("drifted", drifted, cpu_shortage=[LATE], settings_differ=True),
+            stored("lossy", "5 segments were sent again on a lossless fabric"),
+            stored("busy"),
+            stored("quiet"),
+        ],
+        {"busy": 0.99, "quiet": 0.8, "drifted": 1.0},
+    )
+    shortages = analysis.cpu_shortages(run)
+    assert shortages == {"late": LATE, "busy": "99% of it was in use"}
+    words = {each.of: (each.verdict, each.found) for each in trial_verdicts(run.trials(), shortages)}
+    assert words == {
+        "trial late": ("inconclusive", f"the CPU was short: {LATE}, in each of 3 attempts"),
+        "trial drifted": ("fail", drifted),
+        "trial lossy": ("fail", "5 segments were sent again on a lossless fabric"),
+    }
+
+
+def test_a_valid_repetition_decides_for_one_that_lacked_cpu_time() -> None:
+    records = [stored("first", LATE, variant="idle"), stored("second", variant="idle")]
+    (left_out,) = trial_verdicts(records, {"first": LATE})
+    assert (left_out.of, left_out.verdict) == ("trial idle", "not measured")
+
+
+def test_bandwidth_fails_by_trials_with_cpu_time_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = RUNNER.start(experiments.bandwidth_experiment(TOPOLOGY), "acceptance", tmp_path)
+    by_name = {
+        experiments.flow_name(pair): each
+        for each, pairs in experiments.bandwidth_pairs(TOPOLOGY).items()
+        for pair in pairs
+    }
+    keys = {each["variant"]: each["trial"] for each in run.trials()}
+    rates = analysis.bandwidths(run)
+    slow = {name: rate / 2 if name.endswith("-to-s1") else rate for name, rate in rates.items()}
+    monkeypatch.setattr(analysis, "bandwidths", lambda _: slow)
+    short = {keys[by_name[name]] for name in rates if name.endswith("-to-s1")}
+
+    def judged(trials: set[str]) -> list[tuple[str, str, str | None]]:
+        monkeypatch.setattr(analysis, "cpu_shortages", lambda _: dict.fromkeys(trials, LATE))
+        return [(each.of, each.found, each.verdict) for each in judge_bandwidth(FABRIC, accepted(), run)[1:]]
+
+    ((of, found, verdict),) = judged(short)
+    assert (of, verdict) == ("link s1, tor0 to s1", "inconclusive")
+    assert found.startswith("0.5 of ") and found.endswith(f"; the CPU was short: {LATE}")
+    assert {verdict for _, _, verdict in judged(short - {keys[by_name["s0-to-s1"]]})} == {"fail"}
+    assert {verdict for _, _, verdict in judged(set(keys.values()))} == {"inconclusive"}
+
+
+def test_dropped_packets_are_a_failure_of_the_last_trial_with_cpu_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    counters = HostCounters()
+
+    def add(dropped: int, changes: int = 0, *, is_short: bool) -> str | None:
+        monkeypatch.setattr(analysis, "dropped_packets", lambda _: {"t": Counter({("s0", "rx_dropped"): dropped})})
+        monkeypatch.setattr(analysis, "carrier_changes", lambda _: Counter({("s0", "carrier_changes"): changes}))
+        monkeypatch.setattr(analysis, "cpu_shortages", lambda _: {"t": LATE} if is_short else {})
+        run: Any = None
+        counters.add(run)
+        return counters.judge(LIMITS)[0].verdict
+
+    assert add(3, is_short=True) == "inconclusive"
+    assert add(0, is_short=False) == "pass"
+    assert add(3, is_short=False) == "fail"
+    assert add(3, 2, is_short=True) == "fail", "lack of CPU time changes no link"
+
+
+def test_an_inconclusive_part_is_measured_again_and_the_next_one_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_ = Verdict("trial round-1", "valid", f"the CPU was short: {LATE}", "a valid trial", "inconclusive")
+    judged = {"bandwidth": [open_], "links": [], "job": []}
+    for part, verdicts in judged.items():
+        monkeypatch.setitem(JUDGES, part, lambda *_, found=verdicts: found)
+    monkeypatch.setattr(HostCounters, "add", lambda *_: None)
+    begun = []
+
+    class Started:
+        def start(self, experiment: Any, *_: Any, **__: Any) -> Any:
+            begun.append(experiment.name)
+            return SimpleNamespace(path=tmp_path)
+
+    runner: Any = Started()
+    measure(FABRIC, PARTS, found := accepted(), runner, tmp_path)
+    assert begun == [f"acceptance-{part}" for part in ("bandwidth", "bandwidth", "links", "job")]
+    assert found.verdict == "inconclusive"
+    record = found.record()
+    assert (record["accepted"], record["verdict"]) == (False, "inconclusive")
+    assert {each["verdict"] for each in record["hosts"].values()} == {"inconclusive"}
+    assert record["hosts"]["s0"]["findings"] == [], "no finding drains a node"
+    assert "It neither passes nor fails: 1 figures are inconclusive." in found.outcome
+    found.parts["links"] = [failure("link s1")]
+    assert found.verdict == "fail"
+
+
+def test_an_inconclusive_acceptance_has_an_exit_status_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measure_all(_request: Any, _fabric: Any, found: Acceptance, _runner: Any) -> None:
+        found.parts["job"] = [Verdict("trial idle", "valid", f"the CPU was short: {LATE}", "", "inconclusive")]
+
+    monkeypatch.setattr("roundabout.checks.acceptance.run._measure_all", measure_all)
+    assert main(["acceptance", "--testbed", "lab", "--json", "--runs", str(tmp_path)]) == 4
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["verdict"] == "inconclusive"
+    assert f"the CPU was short: {LATE}" in printed.err
+
+
 # --- BMWG's tables
 
 
@@ -254,10 +440,6 @@ def test_interference_and_convergence_on_packets(tmp_path: Path) -> None:
 
 
 def test_a_trial_that_broke_off_before_its_first_iteration_has_no_figures() -> None:
-    import pyarrow as pa  # noqa: PLC0415
-
-    from roundabout.store import schemas  # noqa: PLC0415
-
     cells = tables.tables_experiment(load_topology("leaf-spine-8x8"), DCQCN).cells
     specs = {cell.variant: cell.spec.model_dump() for cell in cells if cell.variant.startswith("overlap")}
 

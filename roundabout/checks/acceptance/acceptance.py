@@ -9,11 +9,12 @@ from typing import Any, ClassVar, Literal, get_args
 
 from roundabout.checks.acceptance.limits import Limits
 from roundabout.checks.check import Check, Verdict
+from roundabout.core.verdict_words import INCONCLUSIVE
 
 Part = Literal["paths", "bandwidth", "links", "job"]
 PARTS: tuple[Part, ...] = get_args(Part)
 MEANINGS = {
-    "lost": "pings of ten; whole ones are as large as a host's MTU, not to be split, where small ones came",
+    "lost": "pings of ten, or of a hundred if some of ten were lost; whole ones have the size of the MTU",
     "rtt_ms": "the least round trip of those",
     "bandwidth": "of the line rate less headers, from one host to another, with no other flow on the same links",
     "write_latency_us": "of an RDMA write of 2 bytes, half of the round trip",
@@ -31,6 +32,11 @@ MEANINGS = {
     "nic_class": "class and PFC of the jobs' packets in NICs",
     "slowdown": "iteration time over idle; of idle, over what the job takes alone by its profile",
 }
+
+
+def describe(verdict: Verdict) -> str:
+    """Return a verdict that does not pass in words."""
+    return f"{verdict.of}: {verdict.name}: found {verdict.found}, expected {verdict.expected}"
 
 
 @dataclass(kw_only=True)
@@ -75,28 +81,28 @@ class Acceptance(Check):
         """Return the meanings of the figures' names."""
         return MEANINGS.items()
 
-    def findings_of(self, host: str) -> list[Verdict]:
-        """Return the failures that concern a host: those that name it, and those that name no host."""
+    def concerning(self, host: str, verdicts: Iterable[Verdict]) -> list[Verdict]:
+        """Return those of the verdicts that concern a host: those that name it, and those that name no host."""
         hosts = {name: each for each, names in self.hosts.items() for name in names}
         found = []
-        for failure in self.failures:
-            named = {hosts[word] for word in re.findall(r"[\w.-]*\w", failure.of) if word in hosts}
+        for verdict in verdicts:
+            named = {hosts[word] for word in re.findall(r"[\w.-]*\w", verdict.of) if word in hosts}
             if host in named or not named:
-                found.append(failure)
+                found.append(verdict)
         return found
 
     def record(self) -> dict[str, Any]:
         """Return the result as JSON-compatible values, with a verdict on each host, as a Slurm prolog needs it."""
         hosts = {}
         for host, (machine, *_) in self.hosts.items():
-            findings = [
-                f"{each.of}: {each.name}: found {each.found}, expected {each.expected}"
-                for each in self.findings_of(host)
-            ]
-            hosts[host] = {"machine": machine, "verdict": "fail" if findings else "pass", "findings": findings}
+            findings = [describe(each) for each in self.concerning(host, self.failures)]
+            undecided = [describe(each) for each in self.concerning(host, self.undecided)]
+            word = "fail" if findings else INCONCLUSIVE if undecided else "pass"
+            hosts[host] = {"machine": machine, "verdict": word, "findings": findings, "inconclusive": undecided}
         return {
             **super().record(),
-            "accepted": not self.failures,
+            "accepted": self.verdict == "pass",
+            "verdict": self.verdict,
             "ended_utc": datetime.now(UTC).isoformat(timespec="seconds"),
             "hosts": hosts,
             "limits": self.limits.model_dump(),

@@ -5,7 +5,8 @@ Rates follow from the topology's. Durations, counts and sizes are our choice: to
 minutes. Limits state the expected figures.
 """
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, permutations
 
 from roundabout.core.disjoint_rounds import disjoint_rounds
@@ -15,6 +16,7 @@ from roundabout.spec.experiment import Cell, Experiment
 from roundabout.spec.job import ResolvedJob
 from roundabout.spec.patterns import Pattern
 from roundabout.spec.profile import Phase, Profile
+from roundabout.spec.routing import FIRST_PORT, FlowPort
 from roundabout.spec.study_choice import StudyChoice
 from roundabout.spec.topology import Link, Topology
 from roundabout.spec.transports import Transport
@@ -33,50 +35,81 @@ DEMAND, LOAD = 0.9, 0.3  # rates of the sending job and of a congestor, as share
 ITERATIONS, REPETITIONS = 10, 4  # a confidence interval needs four repetitions
 
 Pair = tuple[str, str]
+"""Two NICs of different hosts, by the names of `Topology.nics`: sender and receiver."""
 Pairs = tuple[Pair, Pair]
 
 
 def shared_links(topology: Topology) -> dict[str, Pairs]:
-    """Return two host pairs for each link that is the only link that both pairs use.
+    """Return two pairs of NICs for each link that is the only link that both pairs use.
 
-    A fault between these hosts is therefore a fault of the link.
+    A fault between these NICs is therefore a fault of the link. Links that all paths use together, such as those of a
+    spine with two switches, count as one.
     """
-    crossed = {pair: {hop.link.name for hop in topology.path(*pair)} for pair in combinations(topology.hosts, 2)}
+    pairs = [*_of_rails(topology, combinations(topology.nics, 2)), *_cross_pairs(topology)]
+    crossed = {pair: {hop.link.name for hop in topology.nic_path(*pair)} for pair in pairs}
     found: dict[str, Pairs] = {}
     for link in topology.links:
         through = [pair for pair, links in crossed.items() if link.name in links]
-        shared = (pairs for pairs in combinations(through, 2) if crossed[pairs[0]] & crossed[pairs[1]] == {link.name})
-        if pairs := next(shared, None):
-            found[link.name] = pairs
+        together = set.intersection(*(crossed[pair] for pair in through)) if through else set()
+        shared = (each for each in combinations(through, 2) if crossed[each[0]] & crossed[each[1]] <= together)
+        if pairs_of_link := next(shared, None):
+            found[link.name] = pairs_of_link
     return found
 
 
+def _of_rails(topology: Topology, pairs: Iterable[Pair]) -> list[Pair]:
+    """Return the pairs of NICs of the same number: those of a rail, or all without rails."""
+    return [(one, other) for one, other in pairs if topology.nics[one][1] == topology.nics[other][1]]
+
+
+def _cross_pairs(topology: Topology) -> list[Pair]:
+    """Return the pairs of NICs of different hosts and rails. With PXN no flow goes from one rail to another."""
+    nics = {} if topology.crosses_nvlink else topology.nics
+    return [pair for pair in combinations(nics, 2) if all(map(operator.ne, *(nics[each] for each in pair)))]
+
+
 def bandwidth_pairs(topology: Topology) -> dict[str, list[Pair]]:
-    """Return the ordered host pairs of each variant of `bandwidth_experiment`. Those of a variant share no link."""
-    pairs = permutations(topology.hosts, 2)
-    rounds = disjoint_rounds(pairs, lambda pair: {hop.link.name for hop in topology.path(*pair)})
+    """Return the ordered pairs of NICs of each variant of `bandwidth_experiment`. Those of a variant share no link.
+
+    They are all pairs of each rail, and the pairs of other rails that add a link.
+    """
+    pairs = _of_rails(topology, permutations(topology.nics, 2))
+    covered = {hop for pair in pairs for hop in topology.nic_path(*pair)}
+    for pair in (each for found in _cross_pairs(topology) for each in (found, found[::-1])):
+        if not covered.issuperset(path := topology.nic_path(*pair)):
+            pairs.append(pair)
+            covered.update(path)
+    rounds = disjoint_rounds(pairs, lambda pair: {hop.link.name for hop in topology.nic_path(*pair)})
     return {f"round-{number}": found for number, found in enumerate(rounds, 1)}
 
 
+def payload_gbps(topology: Topology, pair: Pair) -> float:
+    """Return the lowest payload rate on the path from one NIC to another, in Gbit/s."""
+    return min(hop.link.payload_rate_gbps for hop in topology.nic_path(*pair))
+
+
 def flow_name(pair: Pair) -> str:
-    """Return the name of the job that sends from one host of a pair to the other."""
+    """Return the name of the job that sends from one NIC of a pair to the other."""
     return "-to-".join(pair)
 
 
 def bandwidth_experiment(topology: Topology) -> Experiment:
-    """Return the experiment in which each host sends to each other one, with no other flow on the same links.
+    """Return the experiment in which each NIC sends to each other one, with no other flow on the same links.
 
     Flows are of CUBIC, which fills a link that it has for itself, so that they measure links and not a transport.
     """
     trials, transport = {}, Transport(name="cubic")
     for variant, pairs in bandwidth_pairs(topology).items():
-        jobs = {flow_name(pair): make_job(pair, _one_way(topology, pair, PART_MS), transport) for pair in pairs}
+        jobs = {
+            flow_name(pair): make_nic_job(topology, pair, _one_way(topology, pair, PART_MS), transport)
+            for pair in pairs
+        }
         trials[variant] = make_trial(topology, jobs, iterations=PARTS)
     return make_experiment("acceptance-bandwidth", trials, repetitions=1)
 
 
 def _one_way(topology: Topology, pair: Pair, alone_ms: float) -> Profile:
-    return make_profile("one-way", 1.0, alone_ms, topology.path_payload_gbps(*pair), "pipeline")
+    return make_profile("one-way", 1.0, alone_ms, payload_gbps(topology, pair), "pipeline")
 
 
 def link_variants(topology: Topology) -> dict[str, tuple[str, str]]:
@@ -100,41 +133,56 @@ def link_experiment(topology: Topology, transport: Transport, dscp: int | None =
 
 def job_experiment(topology: Topology, transport: Transport) -> Experiment:
     """Return the experiment with the standard job over the most shared link, alone and beside each congestor."""
-    links = shared_links(topology)
-    name = topology.bottleneck.name if topology.bottleneck.name in links else next(iter(links))
-    own, others = links[name]
-    rate_gbps = topology.path_payload_gbps(*own)
-    job = make_job(own, make_profile(STANDARD, HALF_MS, HALF_MS, DEMAND * rate_gbps), transport)
+    own, others = job_pairs(topology)
+    rate_gbps = payload_gbps(topology, own)
+    job = make_nic_job(topology, own, make_profile(STANDARD, HALF_MS, HALF_MS, DEMAND * rate_gbps), transport)
+    hosts = [topology.nics[name][0] for name in others]
     trials = {IDLE: make_trial(topology, {STANDARD: job})}
     for kind in CONGESTORS:
         if kind == "job":
-            rival = job.model_copy(update={"workers": others})
+            rival = make_nic_job(topology, others, job.profile, transport)
             trials[kind] = make_trial(topology, {STANDARD: job, "rival": rival})
         else:
-            load_gbps = LOAD * topology.path_payload_gbps(*others)
+            load_gbps = LOAD * payload_gbps(topology, others)
             cross = CrossTraffic.model_validate(
-                {"kind": kind, "from": others[0], "to": others[1:], "load_gbps": load_gbps}
+                {"kind": kind, "from": hosts[0], "to": hosts[1:], "load_gbps": load_gbps}
             )
             trials[kind] = make_trial(topology, {STANDARD: job}, {"cross": cross})
     return make_experiment("acceptance-job", trials, REPETITIONS)
+
+
+def job_pairs(topology: Topology) -> Pairs:
+    """Return two pairs of NICs that share the bottleneck, or the first link that hosts' first NICs share.
+
+    Cross traffic takes hosts' first NICs.
+    """
+    links = shared_links(topology)
+    fit = {
+        name: pairs
+        for name, pairs in links.items()
+        if all(topology.nics[nic][1] == 0 for pair in pairs for nic in pair)
+    }
+    return fit.get(topology.bottleneck.name) or next(iter(fit.values()))
 
 
 def _flows(topology: Topology, link: Link, pairs: Pairs, flows: int, transport: Transport) -> TrialSpec:
     """Return a trial whose flows are jobs that only send, so that each always has data to send."""
     profile = make_profile("steady", 1.0, TURN_MS, link.payload_rate_gbps)
     jobs = {
-        f"f{number + 1}": make_job(pairs[number % 2], profile, transport).model_copy(update={"departs_ms": LASTS_MS})
+        f"f{number + 1}": make_nic_job(topology, pairs[number % 2], profile, transport).model_copy(
+            update={"departs_ms": LASTS_MS}
+        )
         for number in range(flows)
     }
     return make_trial(topology, jobs, iterations=round(LASTS_MS / TURN_MS))
 
 
 def _all_to_all(topology: Topology, transport: Transport, dscp: int | None) -> TrialSpec:
-    """Return a trial in which all hosts send to each other, so that a faulty path shows by comparison."""
+    """Return a trial in which all NICs send to each other, so that a faulty path shows by comparison."""
     slowest_gbps = min(link.payload_rate_gbps for link in topology.links)
     profile = make_profile("everybody", HALF_MS, TURN_MS, slowest_gbps, "all-to-all")
     capture = Capture(hosts=topology.hosts, snap_bytes=64, budget_mb=10)
-    job = make_job(topology.hosts, profile, transport).model_copy(update={"priority": dscp})
+    job = make_nic_job(topology, list(topology.nics), profile, transport).model_copy(update={"priority": dscp})
     return make_trial(topology, {"everybody": job}).model_copy(update={"capture": capture})
 
 
@@ -150,6 +198,20 @@ def make_profile(name: str, compute_ms: float, alone_ms: float, gbps: float, pat
 def make_job(workers: tuple[str, ...], profile: Profile, transport: Transport) -> ResolvedJob:
     """Return a job of these workers."""
     return ResolvedJob(profile=profile, workers=workers, transport=transport)
+
+
+def make_nic_job(topology: Topology, nics: Sequence[str], profile: Profile, transport: Transport) -> ResolvedJob:
+    """Return a job with a worker at each of these NICs, all of whose flows take the paths of `Topology.nic_path`."""
+    places = [topology.nics[name] for name in nics]
+    job = make_job(tuple(host for host, _ in places), profile, transport)
+    if not topology.hashes_flows:
+        return job
+    ports = [
+        FlowPort(sender=each.sender, receiver=each.receiver, number=0, port=FIRST_PORT)
+        for each in job.transfers(profile.phases[-1])
+    ]
+    gpus = tuple(number for _, number in places) if topology.has_rails else ()
+    return job.model_copy(update={"source_ports": tuple(ports), "gpus": gpus})
 
 
 def make_trial(

@@ -92,7 +92,7 @@ def rdma_bandwidth_verdicts(
     ]
     for number in QUEUE_PAIRS:
         gbps = {pair: each.gbps[number] for pair, each in by_pair.items()}
-        found += verdicts.bandwidth_verdicts(verdicts.by_nic, gbps, most, limits, f"{number} queue pairs")
+        found += verdicts.bandwidth_verdicts(verdicts.BY_NIC, gbps, most, limits, f"{number} queue pairs")
     latency_us = {pair: each.latency_us for pair, each in by_pair.items()}
     return [*found, *verdicts.latency_verdicts(latency_us, limits)]
 

@@ -4,7 +4,7 @@
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -15,16 +15,17 @@ from typing import Any
 
 from analysis.expectations import acceptance_metrics as analysis
 from roundabout.checks.acceptance import experiments, verdicts
-from roundabout.checks.acceptance.acceptance import Acceptance, Part
-from roundabout.checks.acceptance.limits import read_limits
+from roundabout.checks.acceptance.acceptance import Acceptance, Part, describe
+from roundabout.checks.acceptance.limits import Limits, read_limits
 from roundabout.checks.acceptance.rack import RdmaNics, settings_verdicts
 from roundabout.checks.acceptance.tables import TABLES, FabricTables, measure_tables, tables_experiment
-from roundabout.checks.check import FailedError, Verdict
+from roundabout.checks.check import FailedError, InconclusiveError, Verdict
 from roundabout.checks.report import report
 from roundabout.core.errors import RoundaboutError, UsageError
-from roundabout.core.verdict_words import NOT_MEASURED
+from roundabout.core.verdict_words import INCONCLUSIVE, NOT_MEASURED
 from roundabout.runner.observer import Observer
 from roundabout.runner.run import Runner
+from roundabout.runner.session.connectivity_check import PINGS
 from roundabout.runner.testbed import Testbed
 from roundabout.runner.trial.jobs import RDMA, TCP
 from roundabout.runner.trial.ssh_testbed import SshTestbed, SshTestbedProvider
@@ -41,6 +42,8 @@ from roundabout.testbeds.rack.inventory import LosslessClasses
 from roundabout.testbeds.rack.provider import RackProvider
 
 SHOWN = 5
+MORE_PINGS = 100  # pings of each size where some of PINGS are lost: of 1 % loss, ten miss most pairs of hosts
+PART_REPEATS = 1  # how often a part is measured again whose trials lacked CPU time, after all their own repeats
 FLOWING: tuple[Part, ...] = ("bandwidth", "links", "job")
 
 
@@ -85,7 +88,11 @@ class FabricTest:
 
 
 def accept(request: AcceptanceRequest, *, as_json: bool) -> None:
-    """Test a fabric, and store and show the result. Raises FailedError if the fabric fails."""
+    """Test a fabric, and store and show the result.
+
+    Raises FailedError if the fabric fails, and InconclusiveError if the machine's CPU was short, so that it neither
+    passes nor fails.
+    """
     execution.undo_when_ended()
     console = Screen(stderr=as_json)
     topology, limits = load_topology(request.topology), read_limits(request.limits)
@@ -103,8 +110,13 @@ def accept(request: AcceptanceRequest, *, as_json: bool) -> None:
         at_end.callback(report, found, folder, console, as_json=as_json)  # also of an interrupted soak
         soak(request.soak_hours, measure_round, found, observer)
     if found.failures:
-        reported = [f"{each.of}: {each.name}: found {each.found}, expected {each.expected}" for each in found.failures]
-        raise FailedError("the fabric does not pass", "\n".join(reported[:SHOWN]))
+        raise FailedError("the fabric does not pass", "\n".join(map(describe, found.failures[:SHOWN])))
+    if found.undecided:
+        reasons = "\n".join(map(describe, found.undecided[:SHOWN]))
+        raise InconclusiveError(
+            "the fabric neither passes nor fails, because the CPU of this machine was short",
+            f"{reasons}\nrepeat it when the machine has no other work, or with a smaller topology",
+        )
 
 
 def tabulate(request: AcceptanceRequest, *, as_json: bool) -> None:
@@ -177,22 +189,54 @@ def _transport(name: str) -> Transport:
 def measure(fabric: FabricTest, wanted: Sequence[Part], found: Acceptance, runner: Runner, runs: Path) -> None:
     """Measure the parts `wanted` in order, and add their verdicts to `found`. Stop after a failed part.
 
-    Later parts would measure a broken fabric.
+    Later parts would measure a broken fabric. A part with inconclusive figures is measured again.
     """
     flowing = [part for part in wanted if part in FLOWING and part not in found.parts]
-    risen: Counter[analysis.Pair] = Counter()
+    look = partial(_check_before_flows, fabric, found, flows=bool(flowing))
+    counters = HostCounters()
     for part in flowing or FLOWING[:1]:
-        if found.failures:
-            return
-        look = partial(_check_before_flows, fabric, found, flows=bool(flowing))
-        try:
-            run = runner.start(fabric.experiment(part), "acceptance", runs, preflight=look)
-        except NoFlowNeededError:
-            return
-        found.runs.append(str(run.path))
-        found.parts[part] = JUDGES[part](fabric, found, run)
-        risen.update(analysis.unwanted_counts(run))  # keeps counters that did not rise
-        found.parts["counters"] = verdicts.counter_verdicts(risen, found.limits)
+        for _ in range(1 + PART_REPEATS):
+            if found.failures:
+                return
+            try:
+                run = runner.start(fabric.experiment(part), "acceptance", runs, preflight=look)
+            except NoFlowNeededError:
+                return
+            found.runs.append(str(run.path))
+            found.parts[part] = JUDGES[part](fabric, found, run)
+            counters.add(run)
+            found.parts["counters"] = counters.judge(found.limits)
+            if all(each.verdict != INCONCLUSIVE for each in found.parts[part]):
+                break
+
+
+class HostCounters:
+    """The rises of hosts' counters that a healthy fabric does not change. A repeated trial replaces the one before."""
+
+    def __init__(self) -> None:
+        self._changes: Counter[analysis.Pair] = Counter()
+        self._dropped: dict[str, Counter[analysis.Pair]] = {}
+        self._shortages: dict[str, str] = {}
+
+    def add(self, run: Run) -> None:
+        """Add the rises of a run's trials."""
+        self._changes.update(analysis.carrier_changes(run))
+        for trial, counts in analysis.dropped_packets(run).items():
+            self._dropped[trial] = counts
+            self._shortages.pop(trial, None)
+        self._shortages.update(analysis.cpu_shortages(run))
+
+    def judge(self, limits: Limits) -> list[Verdict]:
+        """Return the verdicts on the sums over all trials."""
+
+        def judge(without: Collection[str]) -> list[Verdict]:
+            risen = self._changes.copy()
+            for trial, counts in self._dropped.items():
+                if trial not in without:
+                    risen.update(counts)  # keeps counters that did not rise
+            return verdicts.counter_verdicts(risen, limits)
+
+        return verdicts.judge_with_shortages(judge, self._shortages)
 
 
 def soak(hours: float, measure_round: Callable[[Acceptance], None], found: Acceptance, observer: Observer) -> None:
@@ -213,7 +257,7 @@ def soak(hours: float, measure_round: Callable[[Acceptance], None], found: Accep
         judged, when = [each for part in own.parts.values() for each in part], f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}"
         alone += [each.value for each in judged if each.name == "slowdown_idle" and each.value]
         rounds.append(Verdict(name, "ended", f"{when}, {len(judged)} figures", "", None))
-        rounds += own.failures
+        rounds += own.failures + own.undecided
     if len(alone) > 1:
         found.parts["soak"].append(Verdict("all rounds", "jct_ratio_cv", f"{stdev(alone) / mean(alone):.3g}", "", None))
 
@@ -222,6 +266,8 @@ def _check_before_flows(fabric: FabricTest, found: Acceptance, testbed: Testbed,
     """Check the fabric before the first trial. Raises NoFlowNeededError if no trial is needed."""
     assert isinstance(testbed, SshTestbed)
     found.fidelity, seen = testbed.fidelity, testbed.survey()
+    if any(0 < lost < PINGS for each in seen.pinged for lost in (each.lost_small, each.lost_large)):
+        seen = testbed.survey(MORE_PINGS)
     found.dscp = fabric.dscp or seen.dscp
     found.parts["paths"] = verdicts.survey_verdicts(fabric.topology, seen, found.limits)
     if found.failures or not flows:
@@ -230,15 +276,23 @@ def _check_before_flows(fabric: FabricTest, found: Acceptance, testbed: Testbed,
 
 def judge_bandwidth(fabric: FabricTest, found: Acceptance, run: Run) -> list[Verdict]:
     """Return the verdicts on what each host sent to each other one by TCP."""
-    rates = analysis.bandwidths(run)
-    pairs = [pair for pairs in experiments.bandwidth_pairs(fabric.topology).values() for pair in pairs]
-    gbps = {pair: rates.get(experiments.flow_name(pair), 0.0) for pair in pairs}
-    most_gbps = {pair: fabric.topology.path_payload_gbps(*pair) for pair in pairs}
-    route = verdicts.by_direction(fabric.topology)
-    return [
-        *verdicts.trial_verdicts(run.trials()),
-        *verdicts.bandwidth_verdicts(route, gbps, most_gbps, found.limits, "one flow"),
-    ]
+    rates, records = analysis.bandwidths(run), run.trials()
+    shortages = analysis.cpu_shortages(run)
+    trials = {str(each["variant"]): str(each["trial"]) for each in records}
+
+    def judge(without: Collection[str]) -> list[Verdict]:
+        pairs = [
+            pair
+            for variant, pairs in experiments.bandwidth_pairs(fabric.topology).items()
+            for pair in pairs
+            if trials[variant] not in without
+        ]
+        gbps = {pair: rates.get(experiments.flow_name(pair), 0.0) for pair in pairs}
+        most_gbps = {pair: experiments.payload_gbps(fabric.topology, pair) for pair in pairs}
+        routes = verdicts.by_direction(fabric.topology)
+        return verdicts.bandwidth_verdicts(routes, gbps, most_gbps, found.limits, "one flow") if pairs else []
+
+    return [*verdicts.trial_verdicts(records, shortages), *verdicts.judge_with_shortages(judge, shortages)]
 
 
 def judge_collective(experiment: Experiment, found: Acceptance, run: Run) -> list[Verdict]:
@@ -249,7 +303,9 @@ def judge_collective(experiment: Experiment, found: Acceptance, run: Run) -> lis
         most_gbps = min(sum(link.payload_rate_gbps for link in topology.links_of(host)) for host in job.hosts)
         share = (rates[name] / most_gbps, None) if name in rates else None
         judged.append(verdicts.judge_figure(f"job {name}", "bus_bandwidth", share, found.limits))
-    return [*verdicts.trial_verdicts(run.trials()), *judged]
+    shortages = analysis.cpu_shortages(run)
+    shortage = next(iter(shortages.values()), None)
+    return [*verdicts.trial_verdicts(run.trials(), shortages), *verdicts.weaken(judged, shortage)]
 
 
 def judge_links(fabric: FabricTest, found: Acceptance, run: Run) -> list[Verdict]:
@@ -257,24 +313,44 @@ def judge_links(fabric: FabricTest, found: Acceptance, run: Run) -> list[Verdict
     links = experiments.link_variants(fabric.topology)
     met = analysis.link_figures(run, {variant: link for variant, (link, _) in links.items()})
     figures = {variant: each._asdict() for variant, each in met.items()}
-    records = run.trials()
+    records, shortages = run.trials(), analysis.cpu_shortages(run)
     if fabric.lossless:  # PFC does not pause TCP there, so that its pauses are no figure of these flows
         for variant in figures.keys() & _variants_by(TCP, records):
             figures[variant]["pauses"] = None
-    resent = analysis.retransmissions(run)
     by_rdma = bool(_variants_by(RDMA, records))
+    short = {each["variant"]: shortages.get(each["trial"]) for each in records}
+
+    def judge_resent(without: Collection[str]) -> list[Verdict]:
+        resent = analysis.retransmissions(run, without)
+        if without and not resent:
+            return []
+        return verdicts.retransmission_verdicts(fabric.topology, resent, found.limits, by_rdma=by_rdma)
+
     return [
-        *verdicts.trial_verdicts(records),
-        *verdicts.link_verdicts(links, figures, found.limits, by_rdma=by_rdma),
-        *verdicts.retransmission_verdicts(fabric.topology, resent, found.limits, by_rdma=by_rdma),
-        *judge_classes(fabric, found, run, records),
+        *verdicts.trial_verdicts(records, shortages),
+        *(
+            verdict
+            for variant, link in links.items()
+            for verdict in verdicts.weaken(
+                verdicts.link_verdicts({variant: link}, figures, found.limits, by_rdma=by_rdma), short.get(variant)
+            )
+        ),
+        *verdicts.judge_with_shortages(judge_resent, shortages),
+        *judge_classes(fabric, found, run, records, short.get(experiments.CLASSES)),
     ]
 
 
 def judge_classes(
-    fabric: FabricTest, found: Acceptance, run: Run, records: Sequence[Mapping[str, Any]]
+    fabric: FabricTest,
+    found: Acceptance,
+    run: Run,
+    records: Sequence[Mapping[str, Any]],
+    shortage: str | None = None,
 ) -> Iterator[Verdict]:
-    """Yield the verdicts on packets' classes, by captured packets, or by NICs' counters if RDMA is not captured."""
+    """Yield the verdicts on packets' classes, by captured packets, or by NICs' counters if RDMA is not captured.
+
+    A `shortage` of CPU time explains missing packets, and no packets in other classes.
+    """
     by_rdma = experiments.CLASSES in _variants_by(RDMA, records)
     is_lost = by_rdma and any(each.get("rdma_not_captured") for each in records)
     counted = analysis.priority_packets(run, experiments.CLASSES) if fabric.lossless else {}
@@ -282,7 +358,9 @@ def judge_classes(
         priorities = (fabric.lossless.priority, fabric.lossless.cnp_priority)
         yield from verdicts.priority_verdicts(fabric.topology.hosts, counted, priorities, found.limits)
     else:
-        yield from verdicts.class_verdicts(fabric.topology, analysis.dscp_counts(run), found.dscp, found.limits)
+        counts = analysis.dscp_counts(run)
+        judged = verdicts.class_verdicts(fabric.topology, counts, found.dscp, found.limits)
+        yield from verdicts.weaken(judged, None if counts else shortage)
     if fabric.lossless and not by_rdma:
         yield verdicts.tcp_class_verdict(counted)
 
@@ -294,7 +372,18 @@ def _variants_by(datapath: str, records: Iterable[Mapping[str, Any]]) -> set[str
 
 def _judge_job(_: FabricTest, found: Acceptance, run: Run) -> list[Verdict]:
     slowdowns = analysis.slowdowns(run, experiments.STANDARD, experiments.IDLE)
-    return [*verdicts.trial_verdicts(run.trials()), *verdicts.job_verdicts(slowdowns, found.limits)]
+    records, shortages = run.trials(), analysis.cpu_shortages(run)
+    short = {each["variant"]: shortages.get(each["trial"]) for each in records if each["valid"]}
+    return [
+        *verdicts.trial_verdicts(records, shortages),
+        *(
+            verdict
+            for name, figure in slowdowns.items()
+            for verdict in verdicts.weaken(
+                verdicts.job_verdicts({name: figure}, found.limits), short.get(name) or short.get(experiments.IDLE)
+            )
+        ),
+    ]
 
 
 JUDGES: Mapping[str, Callable[[FabricTest, Acceptance, Run], list[Verdict]]] = {

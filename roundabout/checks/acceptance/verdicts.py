@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comparison of a fabric's figures with limits. Each verdict names the link or host."""
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 from analysis.statistics.intervals import Measured
 from roundabout.checks.acceptance.limits import Limits
 from roundabout.checks.check import Verdict, compare
-from roundabout.core.verdict_words import NOT_MEASURED
+from roundabout.core.verdict_words import INCONCLUSIVE, NOT_MEASURED
+from roundabout.runner.disturbance.attempt_choice import MAX_REPEATS
 from roundabout.runner.session.connectivity_check import ConnectivityReport
-from roundabout.spec.topology import Topology
+from roundabout.spec.topology import Hop, Topology
 
 Pair = tuple[str, str]
-"""A path's hosts: sender and receiver."""
+"""A path's NICs, by the names of `Topology.nics`: sender and receiver."""
 Route = Callable[[Pair], Collection[str]]
 """The names of the parts that a path uses."""
+Routes = Sequence[Route]
+"""Routes of ever coarser parts: of links in one direction, and of links in both, for example."""
 ALL = "all hosts"
 FEW = 0.2
 TCP_ALONE = ("marked_two", "marked_many", "resent")  # counted by the kernel
@@ -36,24 +40,28 @@ def survey_verdicts(topology: Topology, survey: ConnectivityReport, limits: Limi
     """Return the verdicts on the connectivity check: MTUs, full-size packets, losses, round trips."""
     usual, _ = Counter(survey.mtu_bytes.values()).most_common(1)[0]
     mtus = [
-        Verdict(f"host {host}", "mtu_bytes", str(found), f"{usual}, as most hosts have", "fail")
-        for host, found in survey.mtu_bytes.items()
+        Verdict(_nic_of(topology, *nic), "mtu_bytes", str(found), f"{usual}, as most hosts have", "fail")
+        for nic, found in survey.mtu_bytes.items()
         if found != usual
     ]
-    lost = {(each.sender, each.receiver): float(each.lost_small) for each in survey.pinged}
-    cut = {(each.sender, each.receiver): float(each.lost_large) for each in survey.pinged if not each.lost_small}
-    route = by_link(topology)
-    rtts = {(each.sender, each.receiver): each.rtt_ms for each in survey.pinged if each.rtt_ms is not None}
+    pinged = {
+        (topology.nic_name(each.sender, each.nic), topology.nic_name(each.receiver, each.nic)): each
+        for each in survey.pinged
+    }
+    lost = {pair: float(each.lost_small) for pair, each in pinged.items()}
+    cut = {pair: float(each.lost_large) for pair, each in pinged.items() if not each.lost_small}
+    rtts = {pair: each.rtt_ms for pair, each in pinged.items() if each.rtt_ms is not None}
+    routes = (by_link(topology),)
     return [
         *(mtus or [Verdict(ALL, "mtu_bytes", str(usual), "the same", "pass")]),
-        *_judge_paths(route, "lost", lost, limits),
-        *_judge_paths(route, "lost_whole", cut, limits),
-        *_judge_paths(route, "rtt_ms", rtts, limits),
+        *_judge_paths(routes, "lost", lost, limits),
+        *_judge_paths(routes, "lost_whole", cut, limits),
+        *_judge_paths(routes, "rtt_ms", rtts, limits),
     ]
 
 
 def bandwidth_verdicts(
-    route: Route, gbps: Mapping[Pair, float], most_gbps: Mapping[Pair, float], limits: Limits, flows: str
+    routes: Routes, gbps: Mapping[Pair, float], most_gbps: Mapping[Pair, float], limits: Limits, flows: str
 ) -> list[Verdict]:
     """Return the verdicts on what each host sent to each other one, over the line rate less headers, `most_gbps`.
 
@@ -65,13 +73,38 @@ def bandwidth_verdicts(
     if shares:
         slowest = min(shares, key=shares.__getitem__)
         words = f" of {most_gbps[slowest]:.4g} Gbit/s, the line rate less headers, by {flows}"
-    found = _judge_paths(route, "bandwidth", shares, limits, min)
+    found = _judge_paths(routes, "bandwidth", shares, limits, min)
     return [replace(each, found=each.found + words) for each in found]
 
 
 def latency_verdicts(latency_us: Mapping[Pair, float], limits: Limits) -> list[Verdict]:
     """Return the verdicts on the latency of RDMA writes between hosts."""
-    return _judge_paths(by_nic, "write_latency_us", latency_us, limits)
+    return _judge_paths(BY_NIC, "write_latency_us", latency_us, limits)
+
+
+def weaken(verdicts: Iterable[Verdict], shortage: str | None) -> list[Verdict]:
+    """Return the verdicts with failures as inconclusive, if they rest on trials with a `shortage` of CPU time."""
+    if not shortage:
+        return list(verdicts)
+    reason = f"; the CPU was short: {shortage}"
+    return [
+        replace(each, found=each.found + reason, verdict=INCONCLUSIVE) if each.verdict == "fail" else each
+        for each in verdicts
+    ]
+
+
+def judge_with_shortages(
+    judge: Callable[[Collection[str]], list[Verdict]], shortages: Mapping[str, str]
+) -> list[Verdict]:
+    """Return the verdicts on figures of several trials. Those that fail by trials without CPU time are inconclusive.
+
+    `judge` returns the verdicts without the trials of its argument. `shortages` has the signs of the trials that lacked
+    CPU time, by trial.
+    """
+    certain = judge(shortages)
+    if not shortages or any(each.verdict == "fail" for each in certain):
+        return certain
+    return weaken(judge(()), next(iter(shortages.values())))
 
 
 def counter_verdicts(risen: Mapping[tuple[str, str], int], limits: Limits) -> list[Verdict]:
@@ -173,12 +206,31 @@ def job_verdicts(slowdowns: Mapping[str, Measured], limits: Limits) -> list[Verd
     return [judge_figure("the job", f"slowdown_{name}", each, limits) for name, each in slowdowns.items()]
 
 
-def trial_verdicts(records: Collection[Mapping[str, object]]) -> list[Verdict]:
-    """Return a verdict for each invalid trial, with the reason in its record."""
-    reasons = {(str(each["variant"]), str(each["reason"])): None for each in records if not each["valid"]}
+def trial_verdicts(records: Collection[Mapping[str, Any]], shortages: Mapping[str, str]) -> list[Verdict]:
+    """Return the verdicts on invalid trials, with the reasons in their records.
+
+    `shortages` has the signs of the trials that lacked CPU time, by trial. Invalid ones of these are inconclusive, or
+    not measured if their variant has a valid repetition, whose figures count.
+    """
+    invalid = [each for each in records if not each["valid"]]
+    reasons = {(each["variant"], each["reason"]): None for each in invalid if each["trial"] not in shortages}
     found = [Verdict(f"trial {variant}", "valid", reason, "a valid trial", "fail") for variant, reason in reasons]
+    short = defaultdict[str, list[str]](list)
+    for each in invalid:
+        if signs := shortages.get(each["trial"]):
+            short[each["variant"]].append(signs if each["reason"] in signs else f"{signs}; {each['reason']}")
+    repeated = {each["variant"] for each in records if each["valid"]}
+    found += [_short_trials(variant, signs, is_repeated=variant in repeated) for variant, signs in short.items()]
     settled = f"{len(records)} trials, and settings are as set after each"
     return found or [Verdict(ALL, "valid", settled, "valid trials", "pass")]
+
+
+def _short_trials(variant: str, signs: Sequence[str], *, is_repeated: bool) -> Verdict:
+    """Return the verdict on the trials of a variant that lacked CPU time in all attempts."""
+    counted = "" if len(signs) == 1 else f", in {len(signs)} trials"
+    found = f"the CPU was short: {signs[0]}{counted}, in each of {1 + MAX_REPEATS} attempts"
+    word = NOT_MEASURED if is_repeated else INCONCLUSIVE
+    return Verdict(f"trial {variant}", "valid", found, "a valid trial", word)
 
 
 def find_suspects(route: Route, bad: Iterable[Pair], good: Iterable[Pair]) -> list[str]:
@@ -187,23 +239,39 @@ def find_suspects(route: Route, bad: Iterable[Pair], good: Iterable[Pair]) -> li
     return sorted(set.intersection(*ways) - fine) if ways else []
 
 
-def by_direction(topology: Topology) -> Route:
-    """Return the route whose parts are links, each in one direction."""
-    return lambda pair: [f"link {hop.link.name}, {hop.sender} to {hop.receiver}" for hop in topology.path(*pair)]
+def by_direction(topology: Topology) -> Routes:
+    """Return the routes whose parts are links, each in one direction, or else in both."""
+
+    def directions(pair: Pair) -> list[str]:
+        return [f"link {hop.link.name}, {hop.sender} to {hop.receiver}" for hop in _path(topology, pair)]
+
+    return directions, by_link(topology)
 
 
 def by_link(topology: Topology) -> Route:
     """Return the route whose parts are links, each for both of its directions."""
-    return lambda pair: [f"link {hop.link.name}" for hop in topology.path(*pair)]
+    return lambda pair: [f"link {hop.link.name}" for hop in _path(topology, pair)]
 
 
-def by_nic(pair: Pair) -> list[str]:
-    """Return the parts of a path whose links are unknown: the hosts' NICs, with the links beside them."""
-    return [f"NIC of {pair[0]}, sending", f"NIC of {pair[1]}, receiving"]
+def _path(topology: Topology, pair: Pair) -> tuple[Hop, ...]:
+    """Return the path between two NICs, or none if one is unknown, such as that of a captured address."""
+    return topology.nic_path(*pair) if topology.nics.keys() >= set(pair) else ()
+
+
+def _nic_of(topology: Topology, host: str, number: int) -> str:
+    name = topology.nic_name(host, number)
+    return f"host {host}" if name == host else f"host {host}, NIC {number}"
+
+
+BY_NIC: Routes = (
+    lambda pair: [f"NIC of {pair[0]}, sending", f"NIC of {pair[1]}, receiving"],
+    lambda pair: [f"NIC of {each}" for each in pair],
+)
+"""The routes of paths whose links are unknown. Their parts are the hosts' NICs, with the links beside them."""
 
 
 def _judge_paths(
-    route: Route,
+    routes: Routes,
     name: str,
     values: Mapping[Pair, float],
     limits: Limits,
@@ -216,9 +284,9 @@ def _judge_paths(
     bad = [pair for pair, value in values.items() if judge_figure("", name, _exactly(value), limits).verdict == "fail"]
     if not bad:
         return [worst]
-    blamed = find_suspects(route, bad, values.keys() - set(bad))
-    if blamed:
-        return [replace(worst, of=each) for each in blamed]
+    for route in routes:
+        if blamed := find_suspects(route, bad, values.keys() - set(bad)):
+            return [replace(worst, of=each) for each in blamed]
     return [judge_figure(" to ".join(pair), name, _exactly(values[pair]), limits) for pair in bad]
 
 

@@ -67,7 +67,8 @@ for place, peer in enumerate(sys.argv[6:]):
 class PingResult(NamedTuple):
     """The numbers of lost pings from one host to another, of small ones and of the largest unfragmented ones.
 
-    `rtt_ms` is the shortest round trip of a large ping, or None if all were lost.
+    They are between the hosts' NICs of the number `nic`. `rtt_ms` is the shortest round trip of a large ping, or None
+    if all were lost.
     """
 
     sender: str
@@ -75,48 +76,43 @@ class PingResult(NamedTuple):
     lost_small: int
     lost_large: int
     rtt_ms: float | None
+    nic: int = 0
 
 
 @dataclass(frozen=True)
 class ConnectivityReport:
-    """The result of the check: each host's MTU in bytes, all pings, and the DSCP of jobs' packets."""
+    """The result of the check: the MTU of each NIC in bytes, all pings, and the DSCP of jobs' packets."""
 
-    mtu_bytes: Mapping[str, int]
+    mtu_bytes: Mapping[tuple[str, int], int]
     pinged: tuple[PingResult, ...]
     dscp: int
 
 
-def check_connectivity(session: HostSession) -> ConnectivityReport:
-    """Let all hosts ping each other in parallel. Raises LostHostError, and RoundaboutError if a host cannot ping."""
-    names = {nic.address: host.name for host in session.site.hosts.values() for nic in host.nics}
+def check_connectivity(session: HostSession, pings: int = PINGS) -> ConnectivityReport:
+    """Let all hosts ping each other in parallel, `pings` times with each size.
+
+    Raises LostHostError, and RoundaboutError if a host cannot ping.
+    """
+    nics = {
+        nic.address: (host.name, number) for host in session.site.hosts.values() for number, nic in enumerate(host.nics)
+    }
 
     def on_host(host: Host) -> str:
-        commands = pinger_commands(host, session.site.hosts.values())
+        commands = pinger_commands(host, session.site.hosts.values(), pings)
         return "".join(check_call(session.connections[host.name], command) for command in commands)
 
-    mtu_bytes: dict[str, int] = {}
+    mtu_bytes: dict[tuple[str, int], int] = {}
     pinged: list[PingResult] = []
     for host, text in session.on_each_host(on_host).items():
-        answers = list(parse_answers(host, names, text))
-        mtu_bytes[host] = answers[0][0]
-        pinged += _join_nics(each for _, each in answers)
+        for mtu, found in parse_answers(host, nics, text):
+            mtu_bytes[host, found.nic] = mtu
+            pinged.append(found)
     return ConnectivityReport(mtu_bytes, tuple(pinged), session.site.dscps.jobs)
 
 
-def _join_nics(pinged: Iterable[PingResult]) -> Iterator[PingResult]:
-    """Yield one result for each pair of hosts: the losses of all their NICs, and the shortest round trip."""
-    by_pair: dict[tuple[str, str], list[PingResult]] = {}
-    for each in pinged:
-        by_pair.setdefault((each.sender, each.receiver), []).append(each)
-    for pair, found in by_pair.items():
-        rtts_ms = [each.rtt_ms for each in found if each.rtt_ms is not None]
-        lost_small, lost_large = sum(each.lost_small for each in found), sum(each.lost_large for each in found)
-        yield PingResult(*pair, lost_small, lost_large, min(rtts_ms, default=None))
-
-
-def pinger_commands(host: Host, hosts: Iterable[Host]) -> Iterator[list[str]]:
+def pinger_commands(host: Host, hosts: Iterable[Host], pings: int = PINGS) -> Iterator[list[str]]:
     """Yield a command for each NIC of `host`, which pings the NICs of the same number of all other hosts."""
-    numbers = [str(each) for each in (PINGS, EVERY_S, ANSWER_TIMEOUT_S)]
+    numbers = [str(each) for each in (pings, EVERY_S, ANSWER_TIMEOUT_S)]
     others = [other for other in hosts if other.name != host.name]
     for place, nic in enumerate(host.nics):
         peers = [other.nics[place].address for other in others if place < len(other.nics)]
@@ -124,14 +120,13 @@ def pinger_commands(host: Host, hosts: Iterable[Host]) -> Iterator[list[str]]:
             yield [PYTHON, "-IS", "-c", PINGER, nic.interface, nic.address, *numbers, *peers]
 
 
-def parse_answers(host: str, names: Mapping[str, str], text: str) -> Iterator[tuple[int, PingResult]]:
-    """Yield the MTU of `host`, in bytes, and the result for each peer from the output `text` of PINGER.
+def parse_answers(host: str, nics: Mapping[str, tuple[str, int]], text: str) -> Iterator[tuple[int, PingResult]]:
+    """Yield the MTU of a NIC of `host`, in bytes, and the result for each peer from the output `text` of PINGER.
 
-    `names` maps the peers' addresses to hosts.
+    `nics` maps the peers' addresses to hosts, with the NIC's number.
     """
     for line in text.splitlines():
         reported = json.loads(line)
-        found = PingResult(
-            host, names[reported["peer"]], reported["lost_small"], reported["lost_large"], reported["rtt_ms"]
-        )
-        yield reported["mtu_bytes"], found
+        peer, number = nics[reported["peer"]]
+        lost = reported["lost_small"], reported["lost_large"]
+        yield reported["mtu_bytes"], PingResult(host, peer, *lost, reported["rtt_ms"], number)

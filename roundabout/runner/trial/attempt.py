@@ -55,6 +55,10 @@ class TrialFailedError(Exception):
     """Error that ends an attempt but not the run. The message is the reason."""
 
 
+class SettingsError(TrialFailedError):
+    """Error for settings of hosts or switches that differ from the experiment's."""
+
+
 @dataclass(frozen=True)
 class AttemptContext:
     """The objects that the steps of an attempt share."""
@@ -88,6 +92,9 @@ def execute_attempt(
     except (TrialFailedError, LateStartError, CrossTrafficError, RecordError, LostHostError) as error:
         attempting.measured.invalid_reasons.append(str(error))
         attempting.measured.lost_host = isinstance(error, LostHostError)
+        attempting.measured.settings_differ = isinstance(error, SettingsError)
+        if isinstance(error, LateStartError):
+            attempting.measured.cpu_shortage.append(str(error))
         attempting.log("failed", clock.now_ns(), reason=str(error))
     _check_clocks(attempting)
     return attempting.measured
@@ -162,12 +169,12 @@ def _read_back(now: AttemptContext, documents: Documents) -> None:
         now.measured.counters_after[host] = counters
     _refuse_differences("settings drifted during the trial", answers)
     if drifted := now.session.site.read_back(now.trial.spec):
-        raise TrialFailedError(f"switches drifted during the trial: {'; '.join(drifted)}")
+        raise SettingsError(f"switches drifted during the trial: {'; '.join(drifted)}")
 
 
 def _refuse_differences(what: str, answers: Mapping[str, tuple[host_settings.Answer, Any]]) -> None:
     if wrong := _list_differences(answers):
-        raise TrialFailedError(f"{what}: {'; '.join(wrong)}")
+        raise SettingsError(f"{what}: {'; '.join(wrong)}")
 
 
 def _list_differences(answers: Mapping[str, tuple[host_settings.Answer, Any]]) -> list[str]:
@@ -208,8 +215,9 @@ def _check_samplers(now: AttemptContext, samplers: Sequence[Sampler]) -> None:
         if program.status not in (0, None):
             now.measured.invalid_reasons.append(f"{sampler.name} ended: {program.describe_end()}")
         elif (kept := sampling_quality(sampler.samples)) and kept.lost_lines:
-            lost = f"lost {kept.lost_lines} lines of its record: its reader was too slow"
-            now.measured.invalid_reasons.append(f"{sampler.name} {lost}")
+            lost = f"{sampler.name} lost {kept.lost_lines} lines of its record: its reader was too slow"
+            now.measured.invalid_reasons.append(lost)
+            now.measured.cpu_shortage.append(lost)
 
 
 def _start_workers(now: AttemptContext, arrived: Arrived, stack: ExitStack) -> Programs:

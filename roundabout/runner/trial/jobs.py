@@ -101,7 +101,7 @@ def job_description(trial: PlannedTrial, name: str, site: HostGroup) -> dict[str
         workers = [worker | {"source_port": port} for worker, port in zip(workers, ports, strict=True)]
     if trial.spec.topology.has_rails:
         workers = [
-            worker | {"nics": [nic.address for nic in site.hosts[host].nics], "nic": job.workers[:rank].count(host)}
+            worker | {"nics": [nic.address for nic in site.hosts[host].nics], "nic": job.gpu(rank)}
             for rank, (worker, host) in enumerate(zip(workers, job.workers, strict=True))
         ]
     return {

@@ -55,6 +55,8 @@ class Measurement:
     nccl: dict[str, Any] = field(default_factory=dict)  # worker -> requested and reported settings of NCCL
     invalid_reasons: list[str] = field(default_factory=list)  # reasons of an early end or of invalid data
     lost_host: bool = False  # True if the connections must be opened again
+    settings_differ: bool = False  # True if settings that were read back ended the attempt
+    cpu_shortage: list[str] = field(default_factory=list)  # signs that programs of the controller lacked CPU time
 
     def of_kind(self, kind: str) -> list[tuple[Worker, dict[str, Any]]]:
         """Return the events of one kind, each with its worker."""

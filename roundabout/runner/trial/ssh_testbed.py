@@ -18,7 +18,7 @@ from roundabout.runner.hosts.slurm_allocation import describe_own_allocation
 from roundabout.runner.machine.undo_journal import Entry
 from roundabout.runner.program_list import hash_artifacts
 from roundabout.runner.session import host_facts as facts
-from roundabout.runner.session.connectivity_check import ConnectivityReport, check_connectivity
+from roundabout.runner.session.connectivity_check import PINGS, ConnectivityReport, check_connectivity
 from roundabout.runner.session.host_session import HostSession, open_host_session
 from roundabout.runner.testbed import Outcome, RunContext, TestbedProvider
 from roundabout.runner.transports import build_plugins
@@ -30,6 +30,7 @@ from roundabout.runner.trial.routes.route_readback import describe_differences
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
+from roundabout.store.trial_states import CPU_SHORTAGE, SETTINGS_DIFFER
 
 UNDO_KINDS = ("testbed", "transport", "settings", "namespace")
 
@@ -151,8 +152,9 @@ class SshTestbed:
         wrong = measured.invalid_reasons or validity_checks.wrong_figures(trial, found)
         biased = [] if measured.invalid_reasons else validity_checks.disturbances(found, strain)
         effect = estimate_disturbance(strain, found["iterations"])
+        shortage = [*measured.cpu_shortage, *validity_checks.cpu_shortage(found, strain)]
         record = {"ways": datapaths(trial, self._site), "feedback_us": waited, **_record(measured)}
-        record |= {"start_ns": start_ns, **strain, **effect}
+        record |= {"start_ns": start_ns, **strain, **effect, CPU_SHORTAGE: shortage}
         disturbed = bool(biased) and not wrong
         return Outcome(found, [*wrong, *biased], record, lost=measured.lost_host, disturbed=disturbed)
 
@@ -162,9 +164,9 @@ class SshTestbed:
             self._context.observer.notice(notice)
             self._noticed.add(subject)
 
-    def survey(self) -> ConnectivityReport:
-        """Check the connectivity of the hosts before any trial. Raises LostHostError."""
-        return check_connectivity(self._host_session())
+    def survey(self, pings: int = PINGS) -> ConnectivityReport:
+        """Check the connectivity of the hosts before any trial, by so many pings. Raises LostHostError."""
+        return check_connectivity(self._host_session(), pings)
 
     def _host_session(self) -> HostSession:
         if self._bench is None:
@@ -177,6 +179,7 @@ def _record(measured: Measurement) -> dict[str, Any]:
     queues = {switch: found.as_json() for switch, found in measured.switch_queues.items()}
     return {
         "settings": measured.settings,
+        SETTINGS_DIFFER: measured.settings_differ,
         "clock": measured.clock_log.as_json(),
         "clock_steps": [asdict(step) for step in measured.clock_log.steps()],
         **({"nccl": measured.nccl} if measured.nccl else {}),

@@ -136,12 +136,23 @@ def wrong_figures(trial: PlannedTrial, tables: Mapping[str, pa.Table]) -> list[s
         *missing_loads(trial, tables["cross_traffic"]),
         *missing_marks(trial, tables),
     ]
-    dropped = pc.sum(tables["cpu"]["softnet_dropped"]).as_py() or 0
-    if dropped:
-        found.append(f"the network stack dropped {dropped} packets for want of CPU")
+    found += _softnet_drops(tables["cpu"])
     if not trial.spec.may_drop:
         found += _losses(tables)
     return found
+
+
+def cpu_shortage(tables: Mapping[str, pa.Table], measured: Mapping[str, float | None]) -> list[str]:
+    """Return the signs that the trial lacked CPU time, also of a trial that is invalid for other reasons.
+
+    `measured` is the result of `resource_stats`.
+    """
+    return [*_softnet_drops(tables["cpu"]), *disturbances(tables, measured)]
+
+
+def _softnet_drops(cpu: pa.Table) -> list[str]:
+    dropped = pc.sum(cpu["softnet_dropped"]).as_py() or 0
+    return [f"the network stack dropped {dropped} packets for want of CPU"] if dropped else []
 
 
 def disturbances(tables: Mapping[str, pa.Table], measured: Mapping[str, float | None]) -> list[str]:
