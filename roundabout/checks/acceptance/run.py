@@ -14,11 +14,20 @@ from statistics import mean, stdev
 from typing import Any
 
 from analysis.expectations import acceptance_metrics as analysis
+from analysis.expectations.fabric_benchmarks import PlayedTrials
 from roundabout.checks.acceptance import experiments, verdicts
 from roundabout.checks.acceptance.acceptance import Acceptance, Part, describe
 from roundabout.checks.acceptance.limits import Limits, read_limits
 from roundabout.checks.acceptance.rack import RdmaNics, settings_verdicts
-from roundabout.checks.acceptance.tables import TABLES, FabricTables, measure_tables, tables_experiment
+from roundabout.checks.acceptance.tables import (
+    TABLES,
+    FabricTables,
+    describe_conditions,
+    disturbed_levels,
+    measure_tables,
+    only_variants,
+    tables_experiment,
+)
 from roundabout.checks.check import FailedError, InconclusiveError, Verdict
 from roundabout.checks.report import report
 from roundabout.core.errors import RoundaboutError, UsageError
@@ -122,26 +131,36 @@ def accept(request: AcceptanceRequest, *, as_json: bool) -> None:
 def tabulate(request: AcceptanceRequest, *, as_json: bool) -> None:
     """Measure the tables of BMWG's draft on any testbed that counts bytes, and store and show them.
 
-    Raises UsageError for a topology or a testbed without any table.
+    Variants whose trials all lacked CPU time are measured again. Raises UsageError for a topology or a testbed without
+    any table.
     """
     execution.undo_when_ended()
     console = Screen(stderr=as_json)
-    topology = load_topology(request.topology)
-    experiment = tables_experiment(topology, _transport(request.transport))
+    topology, transport = load_topology(request.topology), _transport(request.transport)
+    experiment = tables_experiment(topology, transport)
     provider = execution.requested_provider(request.testbed, request.inventory)
-    found = FabricTables(topology=topology.name, where=dict(provider.where))
+    found = FabricTables(
+        topology=topology.name,
+        where=dict(provider.where),
+        conditions=describe_conditions(topology, transport),
+        parts={name: [] for name in TABLES},
+    )
 
     def note_fidelity(testbed: Testbed) -> None:
         found.fidelity = testbed.fidelity
 
     with show_progress(console) as observer:
         runner = Runner(provider, observer, undo)
-        run = runner.start(experiment, "acceptance", request.runs, preflight=note_fidelity)
-    if not len(run.table("counters", valid_only=False)):
+        runs = [runner.start(experiment, "acceptance", request.runs, preflight=note_fidelity)]
+        if short := [each.variant for each in experiment.cells if PlayedTrials(runs).lacks_cpu(each.variant)]:
+            runs.append(runner.start(only_variants(experiment, short), "acceptance", request.runs))
+    if not len(runs[0].table("counters", valid_only=False)):
         raise UsageError(f"found testbed {provider.where['testbed']}, expected one whose hosts count bytes")
-    found.runs.append(str(run.path))
-    found.rows, found.parts = measure_tables(topology, run), {name: [] for name in TABLES}
-    found.invalid = [f"{each['variant']}: {each['reason']}" for each in run.trials() if not each["valid"]]
+    found.runs += [str(run.path) for run in runs]
+    played = PlayedTrials(runs)
+    found.rows, found.disturbed = measure_tables(topology, played), disturbed_levels(played)
+    records = [each for run in runs for each in run.trials()]
+    found.invalid = [f"{each['variant']}: {each['reason']}" for each in records if not each["valid"]]
     report(found, request.runs / "acceptance" / new_run_id(), console, as_json=as_json)
 
 
