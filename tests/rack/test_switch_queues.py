@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queues of a rack's switches in a run's tables. Switches are stand-ins (switch_stand_ins/ssh), made of public samples.
 
-- SONiC: tests/mock_tables/counters_db.json of sonic-utilities (queues, values of Ethernet0:3 and Ethernet4:3).
-- EOS: eos_data of VerifyInterfacesECNCounters in ANTA's unit tests.
-- Cumulus: NVIDIA's "NVUE command reference" (fields), and public scripts that read them as JSON.
+- SONiC: tests/mock_tables/counters_db.json of sonic-utilities (queues, values of Ethernet0:3 and Ethernet4:3, and PFC
+  frames of Ethernet0).
+- EOS: eos_data of VerifyInterfacesECNCounters in ANTA's unit tests, and ShowQueueMonitor of Arista's goeapi (fields of
+  LANZ, and the entry in its comment).
+- Cumulus: NVIDIA's "NVUE command reference" (fields), and public scripts that read them as JSON, with their samples.
 """
 
 import json
@@ -16,7 +18,7 @@ from typing import Any
 import pytest
 
 from roundabout.runner.hosts.host_group import PortPlace, QueueReader
-from roundabout.runner.trial.switch_queues import SwitchQueues, describe_gaps, sample_switches
+from roundabout.runner.trial.switch_queues import SwitchQueues, describe_gaps, read_once, sample_switches
 from roundabout.testbeds.rack.switch_counters import sonic
 from roundabout.testbeds.rack.switch_counters.readers import queue_readers
 from tests.ansible.switches import write_inventory
@@ -48,6 +50,9 @@ COUNTERS = {
                                 "Ethernet40:3": "oid:0x1ff"},
     "COUNTERS_QUEUE_TYPE_MAP": {"oid:0x15a": "SAI_QUEUE_TYPE_UNICAST", "oid:0x166": "SAI_QUEUE_TYPE_MULTICAST",
                                 "oid:0x182": "SAI_QUEUE_TYPE_UNICAST", "oid:0x1ff": "SAI_QUEUE_TYPE_UNICAST"},
+    "COUNTERS_PORT_NAME_MAP": {"Ethernet0": "oid:0x12", "Ethernet40": "oid:0x13"},
+    "COUNTERS:oid:0x12": {"SAI_PORT_STAT_PFC_0_RX_PKTS": "1200", "SAI_PORT_STAT_PFC_3_RX_PKTS": "203",
+                          "SAI_PORT_STAT_PFC_3_TX_PKTS": "103"},
     "COUNTERS:oid:0x15a": queue(70, 19, 19, 60),
     "COUNTERS:oid:0x166": queue(88, 89, 89, 18),
     "COUNTERS:oid:0x182": queue(89, 48, 48, 99),
@@ -107,10 +112,11 @@ def counters(queues: SwitchQueues) -> dict[tuple[str, int], dict[str, int]]:
 def test_sonics_queues_are_read_from_its_databases(switch: Path) -> None:
     queues = sample(readers(switch, "sonic"), three)
     assert counters(queues) == {
-        ("Ethernet0", 3): {"tx_bytes": 70, "drops": 19, "marks": 19, "watermark_bytes": 60},
+        ("Ethernet0", 3): {"tx_bytes": 70, "drops": 19, "marks": 19, "watermark_bytes": 60, "pauses": 203},
         ("Ethernet4", 3): {"tx_bytes": 89, "drops": 48, "marks": 48, "watermark_bytes": 99},
     }
-    assert (queues.remarks, queues.fault) == ({}, None)
+    lacking = ["no SAI_PORT_STAT_PFC_3_RX_PKTS: the switch counts it for some queues only, or for none"]
+    assert (list(queues.remarks), queues.fault) == (lacking, None), "of Ethernet4, which has no port counters"
     row = queues.rows()[-1]
     assert (row["link"], row["towards"], row["interface"]) == ("s1", "s1", "Ethernet4")
 
@@ -129,6 +135,7 @@ def test_counters_that_sonic_lacks_or_refreshes_slowly_are_named(switch: Path) -
         "left out: a queue of type SAI_QUEUE_TYPE_UNICAST_VOQ",
         "no SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES: the switch counts it for some queues only, or for none",
         "no marks: not counted (as root: counterpoll wredqueue enable)",
+        "no pauses: not counted (as root: counterpoll port enable)",
         "tx_bytes and drops: new every 10000 ms only (as root: counterpoll queue interval 1000)",
         "watermark_bytes: new every 60000 ms only (as root: counterpoll watermark interval 1000)",
     ]
@@ -145,11 +152,18 @@ def test_a_port_without_queues_is_named(switch: Path) -> None:
 def test_cumulus_queues_are_those_of_nvue(switch: Path) -> None:
     stats = {"tx-frames": 1000, "tx-bytes": 4200000, "tx-uc-buffer-discards": 4, "wred-discards": 5}
     older = {"egress-queue-stats": {"3": stats}, "pfc-stats": {}}
-    newer = {"egress-queue-stats": {"3": stats | {"ecn-marked-frames": 100}}}
+    newer = {
+        "egress-queue-stats": {"3": stats | {"ecn-marked-frames": 100}},
+        "pfc-stats": {"3": {"rx-pause-frames": 200, "tx-pause-frames": 300}},
+    }
     command(switch, "nv", f"[ $3 = swp1 ] && echo '{json.dumps(older)}' || echo '{json.dumps(newer)}'")
     queues = sample(readers(switch, "cumulus"), three)
-    assert counters(queues) == {("swp1", 3): {"tx_bytes": 4200000}, ("swp2", 3): {"tx_bytes": 4200000, "marks": 100}}
-    assert list(queues.remarks) == ["no ecn-marked-frames: this release or platform does not count it"]
+    assert counters(queues) == {
+        ("swp1", 3): {"tx_bytes": 4200000},
+        ("swp2", 3): {"tx_bytes": 4200000, "marks": 100, "pauses": 200},
+    }
+    lacking = ("ecn-marked-frames", "rx-pause-frames")
+    assert sorted(queues.remarks) == [f"no {each}: this release or platform does not count it" for each in lacking]
 
 
 def test_an_answer_of_cumulus_that_is_not_understood_is_named(switch: Path) -> None:
@@ -161,24 +175,49 @@ def test_an_answer_of_cumulus_that_is_not_understood_is_named(switch: Path) -> N
     ]
 
 
-EOS = """
+def eos(lengths: str) -> str:
+    """Return a CLI that answers `show queue-monitor length` with this text."""
+    return f"""
 while read -r line; do
   case $line in
-    *json) echo '{"intfQueueCounters": {"Ethernet1": {"queueCounters": {"0": "-", "3": "2"}}}}';;
+    "show qos"*json) echo '{{"intfQueueCounters": {{"Ethernet1": {{"queueCounters": {{"0": "-", "3": "2"}}}}}}}}';;
+    "show queue-monitor"*json) echo '{lengths}';;
     "show version"*) echo "Software image version: 4.30.0F";;
   esac
 done
 """
 
 
-def test_eos_marks_are_read_of_queues_that_count_them(switch: Path) -> None:
-    command(switch, "cli", EOS)
+def lanz(**more: Any) -> str:
+    entry = {"entryType": "P", "durationUsecs": 1000000, "trafficClass": 3}
+    entries = [{**entry, "interface": port, "queueLength": length} for port, length in
+               (("Ethernet1", 41904), ("Ethernet1", 20000), ("Ethernet24/1", 90000))]  # fmt: skip
+    return json.dumps({"lanzEnabled": True, "bytesPerTxmpSegment": 0, "entryList": entries, **more})
+
+
+def test_eos_marks_and_lengths_are_read_of_queues_that_count_them(switch: Path) -> None:
+    command(switch, "cli", eos(lanz()))
     queues = sample(readers(switch, "eos"), three)
-    assert counters(queues) == {("Ethernet1", 3): {"marks": 2}}
+    assert counters(queues) == {("Ethernet1", 3): {"marks": 2, "watermark_bytes": 41904}}
     assert any(
         each.startswith("no marks of Ethernet1 queue 0: not counted (it needs random-") for each in queues.remarks
     )
     assert "Ethernet2" in " ".join(queues.remarks)
+
+
+@pytest.mark.parametrize(("lengths", "remark"), [
+    (lanz(lanzEnabled=False), "no watermark_bytes: not counted (it needs queue-monitor length)"),
+    (lanz(bytesPerTxmpSegment=480), "no watermark_bytes: this platform counts segments of 480 bytes at most"),
+    ("% Invalid input (privileged mode required)",
+     "found '% Invalid input (privileged mode required)', expected an answer: the user of switches may lack the "
+     "privilege (enable)"),
+])  # fmt: skip
+def test_lengths_that_eos_does_not_count_or_refuses_are_named(switch: Path, lengths: str, remark: str) -> None:
+    command(switch, "cli", eos(lengths))
+    queues = read_once(readers(switch, "eos"))["tor"]
+    assert counters(queues) == {("Ethernet1", 3): {"marks": 2}}
+    assert remark in queues.remarks
+    assert len(queues.texts) == 1 and remark in str(describe_gaps({"tor": queues}))
 
 
 def test_a_switch_that_is_not_read_is_named_and_ends_nothing(switch: Path) -> None:
@@ -208,7 +247,8 @@ def test_a_switch_that_hangs_is_left_at_the_end(switch: Path, monkeypatch: pytes
 
 def test_a_runs_tables_have_the_queues_of_switches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = json.dumps({"groups": dict.fromkeys(sonic.GROUPS, ENABLED), "queues": {
-        "Ethernet0:3": {"type": "SAI_QUEUE_TYPE_UNICAST", "counters": queue(70, 19, 19, 60)}
+        "Ethernet0:3": {"type": "SAI_QUEUE_TYPE_UNICAST",
+                        "counters": {**queue(70, 19, 19, 60), "SAI_PORT_STAT_PFC_3_RX_PKTS": "203"}}
     }})  # fmt: skip
     script = f"while read -r _; do echo '{answer}'; echo done; done"
     reader = sonic.queue_reader(["sh", "-c", script], {"Ethernet0": PortPlace("L1", "tor1")})
@@ -222,7 +262,7 @@ def test_a_runs_tables_have_the_queues_of_switches(tmp_path: Path, monkeypatch: 
     assert {(row["host"], row["link"], row["interface"], row["towards"], row["queue"]) for row in rows} == {
         ("tor0", "L1", "Ethernet0", "tor1", 3)
     }
-    assert {(row["marks"], row["drops"], row["backlog_bytes"], row["pauses"]) for row in rows} == {(19, 19, None, None)}
+    assert {(row["marks"], row["drops"], row["backlog_bytes"], row["pauses"]) for row in rows} == {(19, 19, None, 203)}
     assert {row["watermark_bytes"] for row in rows} == {60 * SCALE}
     starts = run.table("iterations")["start_ns"].to_pylist()
     assert min(starts) - 30e9 < rows[0]["controller_ns"] < max(starts) + 30e9

@@ -172,6 +172,8 @@ class SshTestbed:
         if self._bench is None:
             self._context.observer.step(f"preparing {len(self._site.hosts)} hosts")
             self._bench = self._stack.enter_context(open_host_session(self._provider, self._site, self._context))
+            lacking = switch_queues.describe_gaps(switch_queues.read_once(self._site.queue_readers()))
+            self._notice_once("switch queues", lacking)
         return self._bench
 
 

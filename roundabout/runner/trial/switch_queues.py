@@ -21,6 +21,7 @@ from roundabout.runner.hosts.host_group import QueueAnswer, QueueReader
 
 PERIOD_S = 1.0
 END_TIMEOUT_S = 2.0  # time limit of an answer that is under way at the end of a trial
+FIRST_TIMEOUT_S, LOOK_S = 15.0, 0.05  # time limit of the first answer, with the connection; between two looks at it
 
 
 class Sample(NamedTuple):
@@ -104,6 +105,16 @@ def sample_switches(
             channel.close()
             thread.join()
         connection.close()
+
+
+def read_once(readers: Mapping[str, QueueReader | str], timeout_s: float = FIRST_TIMEOUT_S) -> dict[str, SwitchQueues]:
+    """Read the queues of each switch once, so that what it lacks or refuses is known before a trial."""
+    found: dict[str, SwitchQueues] = {}
+    deadline_s = time.monotonic() + timeout_s
+    with sample_switches(readers, found):
+        while not all(each.fault or each.texts for each in found.values()) and time.monotonic() < deadline_s:
+            time.sleep(LOOK_S)
+    return found
 
 
 def _follow(

@@ -9,8 +9,8 @@ import sys
 
 from swsscommon.swsscommon import SonicV2Connector
 
-GROUPS = ("QUEUE", "QUEUE_WATERMARK", "WRED_ECN_QUEUE")
-OF_QUEUES = "SAI_QUEUE_STAT_"
+GROUPS = ("QUEUE", "QUEUE_WATERMARK", "WRED_ECN_QUEUE", "PORT")
+OF_QUEUES, OF_PRIORITY = "SAI_QUEUE_STAT_", "SAI_PORT_STAT_PFC_%s_"
 
 
 def main():
@@ -24,17 +24,24 @@ def main():
 
 
 def read(database, ports):
-    """Return the groups of counters with their periods, and the type and counters of each queue by its name."""
+    """Return the groups of counters with their periods, and the type and counters of each queue by its name.
+
+    A queue has the counters of the PFC priority with its number, too.
+    """
 
     def table(key, name=database.COUNTERS_DB):
         return dict(database.get_all(name, key) or {})
 
-    types = table("COUNTERS_QUEUE_TYPE_MAP")
+    def counters(oid, prefix):
+        return {key: value for key, value in table("COUNTERS:" + oid).items() if key.startswith(prefix)}
+
+    types, oids = table("COUNTERS_QUEUE_TYPE_MAP"), table("COUNTERS_PORT_NAME_MAP")
     queues = {}
     for name, oid in table("COUNTERS_QUEUE_NAME_MAP").items():
-        if name.rpartition(":")[0] in ports:
-            counters = {key: value for key, value in table("COUNTERS:" + oid).items() if key.startswith(OF_QUEUES)}
-            queues[name] = {"type": types.get(oid), "counters": counters}
+        port, _, queue = name.rpartition(":")
+        if port in ports:
+            pauses = counters(oids[port], OF_PRIORITY % queue) if port in oids else {}
+            queues[name] = {"type": types.get(oid), "counters": dict(counters(oid, OF_QUEUES), **pauses)}
     groups = {group: table("FLEX_COUNTER_TABLE|" + group, database.CONFIG_DB) for group in GROUPS}
     return {"groups": groups, "queues": queues}
 

@@ -47,6 +47,18 @@ class AnswerBuilder:
         self.remark(f"{where}: found {text.strip()[:MAX_QUOTED]!r}, expected a JSON object")
         return {}
 
+    def read_objects(self, text: str) -> list[dict[str, Any]]:
+        """Return the JSON objects in `text`, with any text around and between them."""
+        decoder, found, begin = json.JSONDecoder(), [], text.find("{")
+        while begin >= 0:
+            try:
+                each, end = decoder.raw_decode(text, begin)
+            except ValueError:
+                each, end = None, begin + 1
+            found += [each] if isinstance(each, dict) else []
+            begin = text.find("{", end)
+        return found
+
     def read_block(self, found: dict[str, Any], key: str, where: str) -> dict[str, Any]:
         """Return the object at `key` of a JSON object. Without one, remark that of `where`."""
         block = found.get(key)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queues of Cumulus Linux: NVUE's `counters qos` of each port.
 
-Discards are left out, because NVUE's tables show them as bytes and the hardware counts frames.
+PFC frames that a port received are counted by switch priority, and stand at the queue with its number, as `nv set qos
+roce` maps priorities to traffic classes. Discards are left out, because NVUE's tables show them as bytes and the
+hardware counts frames.
 """
 
 import re
@@ -12,6 +14,7 @@ from roundabout.runner.hosts.host_group import PortPlace, QueueAnswer, QueueRead
 from roundabout.testbeds.rack.switch_counters.answers import AnswerBuilder
 
 COLUMNS = {"tx_bytes": "tx-bytes", "marks": "ecn-marked-frames"}
+PAUSES = "rx-pause-frames"
 
 
 def queue_reader(ssh: Sequence[str], ports: Mapping[str, PortPlace]) -> QueueReader:
@@ -30,9 +33,11 @@ def parse(text: str, ports: Mapping[str, PortPlace]) -> QueueAnswer:
     for port in ports:
         found = builder.read_object(answers.get(port, ""), port)
         queues = builder.read_block(found, "egress-queue-stats", port) if found else {}
+        pauses = builder.read_block(found, "pfc-stats", port) if queues else {}
         for queue in queues:
             fields = builder.read_block(queues, queue, port)
             counters = {column: _value(builder, fields, field) for column, field in COLUMNS.items()}
+            counters["pauses"] = _value(builder, pauses.get(queue, {}), PAUSES)
             builder.add_queue(port, queue, counters)
     return builder.build()
 

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queues of Arista EOS: packets that each queue marked, where the switch counts them."""
+"""Queues of Arista EOS: packets that each queue marked, and its greatest length by LANZ, if the switch counts them."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from roundabout.runner.hosts.host_group import PortPlace, QueueAnswer, QueueReader
 from roundabout.testbeds.rack.switch_counters.answers import AnswerBuilder
 
-COMMAND = "show qos interfaces ecn counters queue"
+MARKS = "show qos interfaces ecn counters queue"
+LENGTHS = "show queue-monitor length limit 1 seconds"
 # The last command's answer is one line, which ends each sample.
-REQUEST = f"terminal length 0\n{COMMAND} | json\nshow version | include ^Software image version\n"
+REQUEST = f"terminal length 0\n{MARKS} | json\n{LENGTHS} | json\nshow version | include ^Software image version\n"
 COUNTED = "random-detect ecn count in its tx-queue, and on some platforms: hardware counter feature ecn out"
+REFUSED = "% "  # begin of the lines with which EOS refuses a command
 
 
 def queue_reader(ssh: Sequence[str], ports: Mapping[str, PortPlace]) -> QueueReader:
@@ -18,15 +21,55 @@ def queue_reader(ssh: Sequence[str], ports: Mapping[str, PortPlace]) -> QueueRea
 
 
 def parse(text: str, ports: Mapping[str, PortPlace]) -> QueueAnswer:
-    """Return the queues in EOS' answer. A dash stands for a queue whose marks are not counted."""
+    """Return the queues in EOS' answers. A refused command is a remark, because the user may lack its privilege."""
     builder = AnswerBuilder()
-    found = builder.read_object(text, COMMAND)
-    interfaces = builder.read_block(found, "intfQueueCounters", COMMAND) if found else {}
+    for line in text.splitlines():
+        if line.startswith(REFUSED):
+            builder.remark(f"found {line!r}, expected an answer: the user of switches may lack the privilege (enable)")
+    answers = builder.read_objects(text)
+    found = next((each for each in answers if "entryList" not in each), {})
+    lengths = next((each for each in answers if "entryList" in each), None)
+    queues = _marks(builder, found, ports)
+    for place, length in _longest(builder, lengths, ports).items():
+        queues.setdefault(place, {})["watermark_bytes"] = length
+    for (port, queue), counters in queues.items():
+        builder.add_queue(port, queue, counters)
+    return builder.build()
+
+
+def _marks(
+    builder: AnswerBuilder, found: dict[str, Any], ports: Mapping[str, PortPlace]
+) -> dict[tuple[str, str], dict[str, int | None]]:
+    """Return the marks of each port's queues. A dash stands for a queue whose marks are not counted."""
+    counted: dict[tuple[str, str], dict[str, int | None]] = {}
+    interfaces = builder.read_block(found, "intfQueueCounters", MARKS)
     for port in ports if interfaces else ():
-        queues = builder.read_block(builder.read_block(interfaces, port, COMMAND), "queueCounters", port)
+        queues = builder.read_block(builder.read_block(interfaces, port, MARKS), "queueCounters", port)
         for queue, marks in queues.items():
             if marks == "-":
                 builder.remark(f"no marks of {port} queue {queue}: not counted (it needs {COUNTED})")
             else:
-                builder.add_queue(port, queue, {"marks": builder.read_count(marks, f"{port} queue {queue}")})
-    return builder.build()
+                counted[port, queue] = {"marks": builder.read_count(marks, f"{port} queue {queue}")}
+    return counted
+
+
+def _longest(
+    builder: AnswerBuilder, lengths: dict[str, Any] | None, ports: Mapping[str, PortPlace]
+) -> dict[tuple[str, str], int]:
+    """Return the greatest length of each queue in LANZ's events of the last second.
+
+    LANZ has events of queues above its threshold alone.
+    """
+    if lengths is None or not lengths.get("lanzEnabled"):
+        builder.remark("no watermark_bytes: not counted (it needs queue-monitor length)")
+        return {}
+    if segment := lengths.get("bytesPerTxmpSegment"):
+        builder.remark(f"no watermark_bytes: this platform counts segments of {segment} bytes at most")
+        return {}
+    longest: dict[tuple[str, str], int] = {}
+    for each in lengths["entryList"]:
+        place = str(each.get("interface")), str(each.get("trafficClass"))
+        length = builder.read_count(each.get("queueLength"), f"{place[0]} queueLength") if place[0] in ports else None
+        if length is not None:
+            longest[place] = max(length, longest.get(place, 0))
+    return longest

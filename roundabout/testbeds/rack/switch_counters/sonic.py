@@ -22,8 +22,9 @@ class Group(NamedTuple):
     period_ms: int
 
 
-# Sources: sonic-swss (portsorch.cpp, watermark_queue.lua), sonic-utilities (counterpoll, wredstat, watermarkstat). The
-# hardware's watermark is cleared when it is read, so that a value is the most of one period.
+# Sources: sonic-swss (portsorch.cpp, watermark_queue.lua), sonic-utilities (counterpoll, wredstat, watermarkstat,
+# pfcstat). The hardware's watermark is cleared when it is read, so that a value is the most of one period. PFC frames
+# that a port receives pause the queue of their priority's number, as in SONiC's default map (pfc_to_queue).
 GROUPS = {
     "QUEUE": Group(
         {"tx_bytes": "SAI_QUEUE_STAT_BYTES", "drops": "SAI_QUEUE_STAT_DROPPED_PACKETS"}, "counterpoll queue", 10_000
@@ -32,7 +33,9 @@ GROUPS = {
         {"watermark_bytes": "SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES"}, "counterpoll watermark", 60_000
     ),
     "WRED_ECN_QUEUE": Group({"marks": "SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS"}, "counterpoll wredqueue", 10_000),
+    "PORT": Group({"pauses": "SAI_PORT_STAT_PFC_{queue}_RX_PKTS"}, "counterpoll port", 1000),
 }
+PRIORITIES = 8  # of PFC; a port may have more queues
 SAMPLED_MS = 1000
 
 
@@ -52,7 +55,11 @@ def parse(text: str, ports: Mapping[str, PortPlace]) -> QueueAnswer:
         port, _, index = name.rpartition(":")
         seen.add(port)
         if queue["type"] in UNICAST:
-            counters = {column: _value(builder, queue["counters"], field) for column, field in columns.items()}
+            counters = {
+                column: _value(builder, queue["counters"], field.format(queue=index))
+                for column, field in columns.items()
+                if column != "pauses" or index in map(str, range(PRIORITIES))
+            }
             builder.add_queue(port, index, counters)
         elif queue["type"] not in LEFT_OUT:
             builder.remark(f"left out: a queue of type {queue['type']}")
