@@ -31,9 +31,9 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     inventory: Inventory = None,
     as_json: Json = False,
 ) -> None:
-    """Test if a fabric carries its rates and shares its links fairly: pass or fail (exit status 3), and a page.
+    """Test if a fabric carries its rates and shares its links fairly: pass, fail (exit status 3) or inconclusive (4).
 
-    The test reads settings back, lets each host send to each other one, lets flows share each link, and runs a job
+    The test reads settings back, lets each NIC send to each other one, lets flows share each link, and runs a job
     beside each congestor. It needs root and waits for the machine's lease. With `--tables` it judges nothing, and runs
     on the testbed packets, too.
     """
