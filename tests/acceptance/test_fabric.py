@@ -82,12 +82,19 @@ def test_rails_are_measured_nic_by_nic_and_across_the_spine() -> None:
 
 
 def test_jobs_of_nics_take_the_paths_that_verdicts_name() -> None:
-    for experiment in (experiments.bandwidth_experiment(RAILS), experiments.link_experiment(RAILS, DCQCN)):
-        for cell in experiment.cells:
-            for name, job in cell.spec.jobs.items():
-                for transfer in job.transfers(job.profile.phases[-1]):
-                    ends = [RAILS.nic_name(job.workers[rank], job.gpu(rank)) for rank in transfer[:2]]
-                    assert job.routes(name, transfer, cell.spec.topology) == (RAILS.nic_path(*ends),)
+    cells = experiments.bandwidth_experiment(RAILS).cells
+    for variant, pairs in experiments.bandwidth_pairs(RAILS).items():
+        jobs = next(cell.spec.jobs for cell in cells if cell.variant == variant)
+        for pair in pairs:
+            job = jobs[experiments.flow_name(pair)]
+            (transfer,) = job.transfers(job.profile.phases[-1])
+            assert job.routes("any", transfer, RAILS) == (RAILS.nic_path(*pair),)
+    cells = experiments.link_experiment(RAILS, DCQCN).cells
+    for variant, (link, _) in experiments.link_variants(RAILS).items():
+        jobs = next(cell.spec.jobs for cell in cells if cell.variant == variant)
+        for name, job in jobs.items():
+            routes = [job.routes(name, each, RAILS)[0] for each in job.transfers(job.profile.phases[-1])]
+            assert all(link in {hop.link.name for hop in route} for route in routes) and len(routes) == 2
 
 
 def test_a_slow_nic_of_a_server_with_several_is_named_on_packets(

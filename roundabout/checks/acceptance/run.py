@@ -99,7 +99,7 @@ class FabricTest:
 def accept(request: AcceptanceRequest, *, as_json: bool) -> None:
     """Test a fabric, and store and show the result.
 
-    Raises FailedError if the fabric fails, and InconclusiveError if the machine's CPU was short, so that it neither
+    Raises FailedError if the fabric fails, and InconclusiveError if its hosts lacked CPU time, so that it neither
     passes nor fails.
     """
     execution.undo_when_ended()
@@ -123,7 +123,7 @@ def accept(request: AcceptanceRequest, *, as_json: bool) -> None:
     if found.undecided:
         reasons = "\n".join(map(describe, found.undecided[:SHOWN]))
         raise InconclusiveError(
-            "the fabric neither passes nor fails, because the CPU of this machine was short",
+            "the fabric neither passes nor fails, because its hosts lacked CPU time",
             f"{reasons}\nrepeat it when the machine has no other work, or with a smaller topology",
         )
 
