@@ -281,11 +281,15 @@ def test_trials_that_lacked_cpu_time_are_known_by_their_signs() -> None:
             stored("busy"),
             stored("quiet"),
         ],
-        {"busy": 0.99, "quiet": 0.8, "drifted": 1.0},
+        {"busy": 0.99, "quiet": 0.8, "lossy": 1.0},
     )
-    shortages = analysis.cpu_shortages(run)
-    assert shortages == {"late": LATE, "busy": "99% of it was in use"}
-    words = {each.of: (each.verdict, each.found) for each in trial_verdicts(run.trials(), shortages)}
+    assert analysis.cpu_shortages(run) == {
+        "late": LATE,
+        "busy": "99% of it was in use",
+        "lossy": "100% of it was in use",
+    }
+    signs = analysis.signs_of_shortage(run)
+    words = {each.of: (each.verdict, each.found) for each in trial_verdicts(run.trials(), signs)}
     assert words == {
         "trial late": ("inconclusive", f"the CPU was short: {LATE}, in each of 3 attempts"),
         "trial drifted": ("fail", drifted),
@@ -329,7 +333,7 @@ def test_dropped_packets_are_a_failure_of_the_last_trial_with_cpu_time(monkeypat
     def add(dropped: int, changes: int = 0, *, is_short: bool) -> str | None:
         monkeypatch.setattr(analysis, "dropped_packets", lambda _: {"t": Counter({("s0", "rx_dropped"): dropped})})
         monkeypatch.setattr(analysis, "carrier_changes", lambda _: Counter({("s0", "carrier_changes"): changes}))
-        monkeypatch.setattr(analysis, "cpu_shortages", lambda _: {"t": LATE} if is_short else {})
+        monkeypatch.setattr(analysis, "signs_of_shortage", lambda _: {"t": LATE} if is_short else {})
         run: Any = None
         counters.add(run)
         return counters.judge(LIMITS)[0].verdict

@@ -243,7 +243,7 @@ class HostCounters:
         for trial, counts in analysis.dropped_packets(run).items():
             self._dropped[trial] = counts
             self._shortages.pop(trial, None)
-        self._shortages.update(analysis.cpu_shortages(run))
+        self._shortages.update(analysis.signs_of_shortage(run))
 
     def judge(self, limits: Limits) -> list[Verdict]:
         """Return the verdicts on the sums over all trials."""
@@ -311,7 +311,10 @@ def judge_bandwidth(fabric: FabricTest, found: Acceptance, run: Run) -> list[Ver
         routes = verdicts.by_direction(fabric.topology)
         return verdicts.bandwidth_verdicts(routes, gbps, most_gbps, found.limits, "one flow") if pairs else []
 
-    return [*verdicts.trial_verdicts(records, shortages), *verdicts.judge_with_shortages(judge, shortages)]
+    return [
+        *verdicts.trial_verdicts(records, analysis.signs_of_shortage(run)),
+        *verdicts.judge_with_shortages(judge, shortages),
+    ]
 
 
 def judge_collective(experiment: Experiment, found: Acceptance, run: Run) -> list[Verdict]:
@@ -324,7 +327,7 @@ def judge_collective(experiment: Experiment, found: Acceptance, run: Run) -> lis
         judged.append(verdicts.judge_figure(f"job {name}", "bus_bandwidth", share, found.limits))
     shortages = analysis.cpu_shortages(run)
     shortage = next(iter(shortages.values()), None)
-    return [*verdicts.trial_verdicts(run.trials(), shortages), *verdicts.weaken(judged, shortage)]
+    return [*verdicts.trial_verdicts(run.trials(), analysis.signs_of_shortage(run)), *verdicts.weaken(judged, shortage)]
 
 
 def judge_links(fabric: FabricTest, found: Acceptance, run: Run) -> list[Verdict]:
@@ -346,7 +349,7 @@ def judge_links(fabric: FabricTest, found: Acceptance, run: Run) -> list[Verdict
         return verdicts.retransmission_verdicts(fabric.topology, resent, found.limits, by_rdma=by_rdma)
 
     return [
-        *verdicts.trial_verdicts(records, shortages),
+        *verdicts.trial_verdicts(records, analysis.signs_of_shortage(run)),
         *(
             verdict
             for variant, link in links.items()
@@ -354,7 +357,7 @@ def judge_links(fabric: FabricTest, found: Acceptance, run: Run) -> list[Verdict
                 verdicts.link_verdicts({variant: link}, figures, found.limits, by_rdma=by_rdma), short.get(variant)
             )
         ),
-        *verdicts.judge_with_shortages(judge_resent, shortages),
+        *verdicts.judge_with_shortages(judge_resent, analysis.signs_of_shortage(run)),
         *judge_classes(fabric, found, run, records, short.get(experiments.CLASSES)),
     ]
 
@@ -394,7 +397,7 @@ def _judge_job(_: FabricTest, found: Acceptance, run: Run) -> list[Verdict]:
     records, shortages = run.trials(), analysis.cpu_shortages(run)
     short = {each["variant"]: shortages.get(each["trial"]) for each in records if each["valid"]}
     return [
-        *verdicts.trial_verdicts(records, shortages),
+        *verdicts.trial_verdicts(records, analysis.signs_of_shortage(run)),
         *(
             verdict
             for name, figure in slowdowns.items()

@@ -231,7 +231,7 @@ def disturbed_levels(played: PlayedTrials) -> dict[str, dict[int, float]]:
 
 
 def describe_conditions(topology: Topology, transport: Transport) -> list[str]:
-    """Return the conditions that the draft requires in a report (sections 3.1, 3.2.3 and 13), as far as plans have them."""
+    """Return the conditions that the draft requires in a report (sections 3.1, 3.2.3 and 13), as far as planned."""
     rates = sorted({f"{link.line_rate_gbps:g}" for link in topology.links}, key=float)
     routing = topology.routing
     balancing = f"{routing.name}, by a hash ({routing.hash})" if routing else "none: one path between any two hosts"
