@@ -243,6 +243,7 @@ def test_a_damaged_topology_of_hpcc_is_refused(tmp_path: Path, before: str, afte
         ("0 3 3", "3 3 3", "flows:2: flow: found 3 at both ends"),
         ("0 3 3 100", "0 3 100", "flows:2: found 5 values, expected 6"),
         ("102400 2", "102400 two", "flows:2: start in s: found 'two'"),
+        ("102400 2", "102400 2e6", "flows:2: start in s: found '2e6', expected seconds, as a decimal number from 0 to"),
         ("102400 2", "102400 3", "flows:3: start in s: found 2.00001, expected no earlier than 3 above"),
         ("102400", "0", "flows:2: bytes: found '0'"),
         ("0 3 3 100", "0 3 9 100", "flows:2: priority group: found '9'"),
@@ -326,3 +327,25 @@ def test_any_tree_has_its_switches_and_joins_its_hosts(
     assert (len(topology.hosts), *(kinds[name] for name in ("tor", "agg", "core"))) == (hosts, *switches)
     assert len(topology.path("h0", f"h{hosts - 1}")) in (2, 4, 6)
     assert Topology.model_validate(parse(write_topology(topology), "topology").root) == topology
+
+
+@given(st.sampled_from([(MATRIX, TREE), (FLOWS, STAR)]), st.data())
+def test_any_damage_is_an_error_or_an_experiment(
+    tmp_path_factory: pytest.TempPathFactory, files: tuple[str, str], data: st.DataObject
+) -> None:
+    """A word of either file is replaced by another one, or dropped."""
+    number = data.draw(st.integers(0, 1))
+    words = files[number].split(" ")
+    words[data.draw(st.integers(0, len(words) - 1))] = data.draw(
+        st.sampled_from(
+            ["", "0", "7", "-1", "1e9", "99999999999999999999", "nan", "2\n", "Tier 1\n", "->", "0->1", "\0"]
+        )
+    )
+    damaged = [*files]
+    damaged[number] = " ".join(words)
+    folder = tmp_path_factory.mktemp("damage")
+    try:
+        found = scene(folder, *damaged)
+    except UsageError:
+        return
+    assert len(load(found, folder).cells[0].spec.jobs) == len(found.flows)

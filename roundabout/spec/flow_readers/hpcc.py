@@ -22,6 +22,7 @@ from roundabout.spec.flow_readers.lines import (
 )
 from roundabout.spec.reader.yaml_source import shown_path
 
+MAX_START_S = 1e6
 FLOW_COLUMNS = ("sender", "receiver", "priority group", "port", "bytes", "start in s")
 LINK_COLUMNS = ("node", "node", "rate", "delay", "error rate")
 GBPS = {"bps": 1e-9, "kbps": 1e-6, "Kbps": 1e-6, "Mbps": 1e-3, "Gbps": 1.0}  # GBps is bytes, and refused
@@ -72,7 +73,7 @@ def _flow(line: Line) -> ListedFlow:
     check_ends(line, *ends)
     line.whole("priority group", group, 0, 7)
     line.whole("port", port, 0, 65_535)
-    start_ms = 1e3 * line.number_of("start in s", start_s, "seconds")
+    start_ms = 1e3 * line.number_of("start in s", start_s, "seconds", MAX_START_S)
     return ListedFlow(*ends, line.whole("bytes", size, 1, MAX_FLOW_BYTES), start_ms, line)
 
 

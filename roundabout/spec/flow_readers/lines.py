@@ -12,6 +12,7 @@ from roundabout.spec.trace_readers.rows import load_text
 
 MAX_NODES = 100_000  # limit of hosts, flows and links; larger numbers are damage
 MAX_FLOW_BYTES = 10**12  # limit of a phase's bytes
+MAX_NUMBER = 1e15  # limit of rates in bit/s and delays in ps
 INSTANT_NICS = dict.fromkeys(("nic_us", "mark_to_cnp_us", "cnp_to_cut_us", "cnp_jitter_us"), 0.0)
 """Delays of NICs, which take no time in these simulators."""
 
@@ -34,10 +35,11 @@ class Line:
             raise self.error(field, quote_value(shorten(word)), f"a whole number from {least} to {most}")
         return int(word)
 
-    def number_of(self, field: str, word: str, unit: str) -> float:
-        """Return a decimal number of at least 0. Raises SpecError for any other word."""
-        if not re.fullmatch(r"[0-9]{1,15}(\.[0-9]{0,15})?(e[+-]?[0-9]{1,2})?", word, re.IGNORECASE):
-            raise self.error(field, quote_value(shorten(word)), f"{unit}, as a decimal number of at least 0")
+    def number_of(self, field: str, word: str, unit: str, most: float = MAX_NUMBER) -> float:
+        """Return a decimal number from 0 to `most`. Raises SpecError for any other word."""
+        is_number = re.fullmatch(r"[0-9]{1,15}(\.[0-9]{0,15})?(e[+-]?[0-9]{1,2})?", word, re.IGNORECASE)
+        if not is_number or float(word) > most:
+            raise self.error(field, quote_value(shorten(word)), f"{unit}, as a decimal number from 0 to {most:.0f}")
         return float(word)
 
 
