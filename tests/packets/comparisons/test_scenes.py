@@ -35,7 +35,7 @@ def test_a_permutation_ends_with_the_busiest_link() -> None:
 
 
 def test_dcqcn_shares_a_port_as_in_hpccs_simulator() -> None:
-    found = [row for row in scenes.hpcc(range(1, 2)) if row.scene == "2 flows of 200 MB"]
+    found = list(scenes.hpcc(range(1, 2)))
     assert [row.ours for row in found] == [[pytest.approx(row.theirs, rel=0.05)] for row in found]
 
 
