@@ -8,7 +8,7 @@ each job's next phase on, at no cost.
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,12 +27,16 @@ from roundabout.spec.topology import Topology
 
 @dataclass(frozen=True)
 class QueueCluster:
-    """The fabric of a simulation, the rule that chooses spines, and the bound of fragments' flows on a leaf, if any."""
+    """The fabric of a simulation, the rule that chooses spines, and the bound of fragments' flows on a leaf, if any.
+
+    `placed` has the servers of jobs that start on given ones, by their names.
+    """
 
     topology: Topology
     choose_spines: SpineRule
     fragments: int | None
     seed: int
+    placed: Mapping[str, Ints] = field(default_factory=dict)
 
 
 @dataclass
@@ -110,9 +114,11 @@ class _Queue:
         before = len(self.waiting)
         while self.waiting and (needed := self.shapes[self.waiting[0]].gpus // self.per_server) <= free.sum():
             number = self.waiting.popleft()
-            servers = self._find_servers(np.flatnonzero(free), needed)
-            free[servers] = False
             request, now_s = self.requests[number], self.engine.now_ms / 1e3
+            servers = self.cluster.placed.get(request.name)
+            if servers is None:
+                servers = self._find_servers(np.flatnonzero(free), needed)
+            free[servers] = False
             self.running[request.name] = _RunningJob(number, request, self.shapes[number], now_s, servers)
         return len(self.waiting) < before
 
