@@ -15,7 +15,6 @@ CPU seconds of ours are those of the simulation, in a process of its own, withou
 """
 
 import json
-import os
 import re
 import resource
 import subprocess
@@ -23,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,8 +37,8 @@ from roundabout.models.cluster.job_queue.simulator import QueueCluster, simulate
 from roundabout.models.cluster.job_queue.spines import RULES, Flows
 from roundabout.models.cluster.state import Request
 from roundabout.models.cluster.timeline import JobHistory
-from roundabout.spec import load_experiment
-from roundabout.spec.job_mix import JobMix
+from roundabout.spec import Topology, load_experiment
+from roundabout.spec.job_mix import JobMix, JobType
 
 SCENES = Path(__file__).parent / "shared" / "monkeytree_scenes.json"
 BYTES_PER_MS = 5e7  # of 400 Gbit/s
@@ -51,6 +50,9 @@ PRIMES = tuple(
     for prime in (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
 )
 """Of XXH64, as github.com/Cyan4973/xxHash, doc/xxhash_spec.md, numbers them."""
+FABRIC = ("0", "8", "0", "16", "1024", "0", "0", "64")
+"""Arguments of golden_spine: all jobs, servers of 8 GPUs, no limit of slowdowns, 16 spines, 1,024 GPUs, its default
+threshold, no delay after moves, and 64 GPUs a leaf."""
 COMPLETED = re.compile(r"JobComplete (\d+) submit=\d+ schedule=(\d+) complete=(\d+)")
 Uints = npt.NDArray[np.uint64]
 
@@ -83,8 +85,8 @@ class Scene(NamedTuple):
 def read_scenes() -> Iterator[Scene]:
     """Yield the scenes of the stored file."""
     for scene in json.loads(SCENES.read_text(encoding="utf-8"))["scenes"]:
-        jobs = (SceneJob(*job[:4], *(each if each is None else tuple(each) for each in job[4:])) for job in scene["jobs"])
-        yield Scene(scene["load"], scene["paths"], tuple(jobs))
+        jobs = tuple(SceneJob(*job[:4], *(each and tuple(each) for each in job[4:])) for job in scene["jobs"])
+        yield Scene(scene["load"], scene["paths"], jobs)
 
 
 def without_pipelines(scene: Scene) -> Scene:
@@ -114,16 +116,22 @@ def _rotate(words: Uints, bits: int) -> Uints:
 
 def play(scene: Scene) -> tuple[JobHistory, ...]:
     """Return the histories of a scene's jobs in the flow-level model."""
-    spec = next(cell.spec for cell in load_experiment("monkeytree-load").cells if cell.variant == "ecmp")
-    assert spec.cluster and isinstance(spec.cluster.trace, JobMix)
-    types = spec.cluster.trace.types
-    requests = [
-        Request(f"j{place}", job.type, 1, job.gpus, job.iterations, job.arrives_s) for place, job in enumerate(scene.jobs)
-    ]
+    topology, types = _set_up()
+    named = {f"j{place}": job for place, job in enumerate(scene.jobs)}
+    requests = [Request(name, job.type, 1, job.gpus, job.iterations, job.arrives_s) for name, job in named.items()]
     shapes = [shape_of(types[job.type], job.gpus, BYTES_PER_MS) for job in scene.jobs]
-    placed = {f"j{place}": np.array(job.servers) for place, job in enumerate(scene.jobs) if job.servers}
+    placed = {name: np.array(job.servers) for name, job in named.items() if job.servers}
     rule = xxh64_spines if scene.paths == "ecmp" else RULES[scene.paths]
-    return simulate_queue(requests, shapes, QueueCluster(spec.topology, rule, None, 0, placed)).histories
+    return simulate_queue(requests, shapes, QueueCluster(topology, rule, None, 0, placed)).histories
+
+
+@cache
+def _set_up() -> tuple[Topology, dict[str, JobType]]:
+    """Return the topology and the types of jobs of monkeytree-load."""
+    spec = next(cell.spec for cell in load_experiment("monkeytree-load").cells if cell.variant == "ecmp")
+    assert spec.cluster
+    assert isinstance(spec.cluster.trace, JobMix)
+    return spec.topology, spec.cluster.trace.types
 
 
 def compare(scene: Scene) -> dict[str, Any]:
@@ -163,22 +171,31 @@ def run_peer(program: str, folder: str, scene: Scene) -> dict[str, Any]:
         files = [Path(scratch, name) for name in ("trace", "state", "log")]
         for file, lines in zip(files, (trace, state), strict=False):
             file.write_text("\n".join([*lines, ""]), encoding="ascii")
-        # All jobs, blocks of eight, no limit of slowdowns, 16 spines, 1,024 GPUs, the default threshold, no delay after
-        # moves, and 64 GPUs a leaf.
-        argv = [str(Path(program).resolve()), str(files[0]), scene.paths, *"0 8 0 16 1024 0 0 64".split(), str(files[1])]
-        with files[2].open("w", encoding="utf-8") as log:
-            process = subprocess.Popen(argv, cwd=folder, stdout=log)
-            _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        ran = {int(job): (int(begin) / 1e6, int(end) / 1e6) for job, begin, end in COMPLETED.findall(files[2].read_text())}
+        argv = [str(Path(program).resolve()), str(files[0]), scene.paths, *FABRIC, str(files[1])]
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        with files[2].open("w", encoding="utf-8") as log, subprocess.Popen(argv, cwd=folder, stdout=log) as process:
+            mb = 0.0
+            while process.poll() is None:
+                mb = max(mb, _memory_mb(process.pid))
+                time.sleep(0.05)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        lines = COMPLETED.findall(files[2].read_text(encoding="utf-8"))
+    ran = {int(job): (int(begin) / 1e6, int(end) / 1e6) for job, begin, end in lines}
     if process.returncode or len(ran) != len(scene.jobs):
-        msg = f"{program}: {len(ran)} of {len(scene.jobs)} jobs ended, with exit status {process.returncode}, expected all"
+        status = process.returncode
+        msg = f"{program}: {len(ran)} of {len(scene.jobs)} jobs ended, with exit status {status}, expected all"
         raise RuntimeError(msg)
     return {
         "ran_s": [ran[place] for place in range(len(ran))],
-        "cpu_s": usage.ru_utime + usage.ru_stime,
-        "mb": usage.ru_maxrss / 1024,
+        "cpu_s": after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime,
+        "mb": mb,
     }
+
+
+def _memory_mb(process: int) -> float:
+    """Return the peak memory of a process until now, without that of the program that started it; 0 once it ended."""
+    lines = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 
 def measure_ours(scene: Scene) -> dict[str, Any]:
