@@ -9,7 +9,7 @@ later. The file has the times at which that simulator started and ended each job
 them. Here both choose the same spines: under ECMP by the same hash, and under Crux by the same rule. Under perfect
 routing the colors of edges are not unique, so the spines differ.
 
-`--peer` runs its program `golden_spine` on the scenes, in turns with ours, and prints the CPU seconds and the memory of
+`--peer` runs its program golden_spine on the scenes, in turns with ours, and prints the CPU seconds and the memory of
 both. FOLDER contains `jobs/`, with the job files of hipersys-team/MonkeyTreeArtifact. `--times` multiplies iterations.
 CPU seconds of ours are those of the simulation, in a process of its own, without the import of modules.
 """
@@ -137,7 +137,8 @@ def _set_up() -> tuple[Topology, dict[str, JobType]]:
 def compare(scene: Scene) -> dict[str, Any]:
     """Return the slowdowns of a scene's jobs in both, and how far they differ."""
     histories = play(scene)
-    alone, ours = np.array([(job.dedicated_s, job.ended_s - job.started_s) for job in histories]).T
+    starts, stops, alone = np.array([(job.started_s, job.ended_s, job.dedicated_s) for job in histories], float).T
+    ours = stops - starts
     begins, ends = np.array([job.among_all_s for job in scene.jobs]).T
     apart = np.abs(ours / (ends - begins) - 1)
     return {
@@ -148,7 +149,7 @@ def compare(scene: Scene) -> dict[str, Any]:
         "mean": float((ours / alone).mean()),
         "median_apart": float(np.median(apart)),
         "most_apart": float(apart.max()),
-        "start_apart_s": float(np.abs([job.started_s for job in histories] - begins).max()),
+        "start_apart_s": float(np.abs(starts - begins).max()),
     }
 
 
@@ -179,8 +180,8 @@ def run_peer(program: str, folder: str, scene: Scene) -> dict[str, Any]:
                 mb = max(mb, _memory_mb(process.pid))
                 time.sleep(0.05)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        lines = COMPLETED.findall(files[2].read_text(encoding="utf-8"))
-    ran = {int(job): (int(begin) / 1e6, int(end) / 1e6) for job, begin, end in lines}
+        text = files[2].read_text(encoding="utf-8")
+    ran = {int(job[1]): (int(job[2]) / 1e6, int(job[3]) / 1e6) for job in COMPLETED.finditer(text)}
     if process.returncode or len(ran) != len(scene.jobs):
         status = process.returncode
         msg = f"{program}: {len(ran)} of {len(scene.jobs)} jobs ended, with exit status {status}, expected all"
