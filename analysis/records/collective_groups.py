@@ -79,12 +79,18 @@ def sent_bytes(exchange: Exchange) -> int:
     """
     if exchange.sent_bytes is not None:
         return exchange.sent_bytes
-    ranks = len(exchange.members)
-    if exchange.kind == "all-reduce" and not exchange.is_tree:
-        return round(2 * (ranks - 1) / ranks * exchange.payload_bytes)
-    if exchange.kind in ("all-gather", "reduce-scatter", "all-to-all"):
-        return round((ranks - 1) / ranks * exchange.payload_bytes)
-    return exchange.payload_bytes
+    if exchange.is_tree:
+        return exchange.payload_bytes
+    return worker_bytes(exchange.kind, len(exchange.members), exchange.payload_bytes)
+
+
+def worker_bytes(kind: Kind, ranks: int, payload_bytes: int) -> int:
+    """Return the bytes that each of `ranks` sends in a ring, or to all others; `payload_bytes` as in `Call`."""
+    if kind == "all-reduce":
+        return round(2 * (ranks - 1) / ranks * payload_bytes)
+    if kind in ("all-gather", "reduce-scatter", "all-to-all"):
+        return round((ranks - 1) / ranks * payload_bytes)
+    return payload_bytes
 
 
 def find_families(job: Job) -> tuple[list[CollectiveFamily], list[CollectiveFamily]]:

@@ -67,14 +67,19 @@ def report_records(named: Sequence[Path], target: Path | None, console: Console,
         print(json.dumps([_fabric_json(each) for each in measured], indent=2))
 
 
+def files_in(folder: Path) -> list[Path]:
+    """Return the files in a folder, by name, without hidden ones. Raises UsageError if it cannot be read."""
+    try:
+        return sorted(each for each in folder.iterdir() if each.is_file() and not each.name.startswith("."))
+    except OSError as error:
+        raise UsageError(f"folder {folder} cannot be read: {error.strerror}") from error
+
+
 def _records_in(folder: Path, console: Console) -> list[Path]:
     """Return the records in a folder, by name, without hidden files, and print the names of all others."""
     from analysis.records.formats import is_record  # noqa: PLC0415
 
-    try:
-        files = sorted(each for each in folder.iterdir() if each.is_file() and not each.name.startswith("."))
-    except OSError as error:
-        raise UsageError(f"profile records: folder {folder} cannot be read: {error.strerror}") from error
+    files = files_in(folder)
     found = [each for each in files if is_record(each)]
     others = ", ".join(each.name for each in files if each not in found)
     if not found:
@@ -95,11 +100,7 @@ def _report_job(paths: Sequence[Path], target: Path | None, console: Console, as
     console.print(_records_table(found, run), _table(found), sep="\n", highlight=False)
     for sentence in found.caveats:
         console.print(Padding(Text(f"- {sentence}"), (0, 0)), highlight=False)
-    if target:
-        store_profile(target, found.profile)
-        console.print(f"profile  {shown_path(target)}", soft_wrap=True, highlight=False)
-    else:
-        console.print(NOT_STORED, highlight=False)
+    _store(found.profile, target, console)
     if as_json:
         print(json.dumps(_json(found, run, target), indent=2))
 
@@ -199,6 +200,40 @@ def _json(found: "RecordedProfile", run: Run | None, target: Path | None) -> dic
         "profile": found.profile.model_dump(mode="json", exclude_none=True),
         "saved": str(target) if target else None,
     }
+
+
+def report_profile(
+    profile: Profile, title: str, sentences: Sequence[str], target: Path | None, console: Console
+) -> None:
+    """Print a computed profile, with sentences on what it lacks, and store it if there is a `target`."""
+    console.print(_profile_table(profile, title), highlight=False)
+    for sentence in sentences:
+        console.print(Padding(Text(f"- {sentence}"), (0, 0)), highlight=False)
+    _store(profile, target, console)
+
+
+def _store(profile: Profile, target: Path | None, console: Console) -> None:
+    """Store a profile if there is a `target`, and print where."""
+    if target:
+        store_profile(target, profile)
+        console.print(f"profile  {shown_path(target)}", soft_wrap=True, highlight=False)
+    else:
+        console.print(NOT_STORED, highlight=False)
+
+
+def _profile_table(profile: Profile, title: str) -> Table:
+    """Return a table of a profile's phases, a row each."""
+    table = untitled_table(title)
+    table.add_column("")
+    for heading in ("begins, ms", "lasts, ms", "sends, MB", "demand, Gbit/s"):
+        table.add_column(heading, justify="right")
+    begin_ms = 0.0
+    for phase in profile.phases:
+        sends = ["", ""] if phase.bytes is None else [f"{phase.bytes / 1e6:.1f}", f"{phase.demand_gbps:.2f}"]
+        table.add_row(phase.name, f"{begin_ms:.3f}", f"{phase.duration_ms:.3f}", *sends)
+        begin_ms += phase.duration_ms
+    table.add_row("iteration", "", f"{profile.alone_ms:.3f}", f"{profile.comm_bytes / 1e6:.1f}", style="bold")
+    return table
 
 
 def show_fabric(fabric: "Fabric", console: Console) -> None:

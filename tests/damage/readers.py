@@ -17,6 +17,8 @@ from analysis.advice.advice import read_placements
 from analysis.advice.observed_jobs import ObservedJob, observe_counters
 from analysis.advice.topologies import read_topology
 from analysis.records.call import Record, RecordError
+from analysis.records.execution_profile import make_execution_profile
+from analysis.records.execution_schedule import Rates
 from analysis.records.readers import chakra, inspector, kineto, nccl_tests
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.models.cluster.placement import host_tree_of
@@ -28,6 +30,7 @@ from roundabout.testbeds.rack.variables import playbook_variables
 from tests.analysis.advice.advice_inputs import GBPS, HOSTS, JOBS, csv, rows, series, slurm
 from tests.analysis.advice.scheduler_files import HYPERNODES, TWO_LEVELS
 from tests.rack.conftest import examples
+from tests.records.record_writers import computing_node, et, graph_node, groups_node, metadata
 from tests.spec.cluster_traces.recorded_jobs import JOB, NEVER, RUNNING, TOPOLOGY
 from tests.spec.cluster_traces.trace_files import TABLES, read_file
 from tests.spec.conftest import RICH
@@ -107,6 +110,29 @@ def _record_reader(module: Any, name: str, paths: Iterable[Path], form: str = ""
     return Reader(partial(_read_record, module), samples, form, refusal=RecordError)
 
 
+def _read_graphs(folder: Path, _damaged: str) -> None:
+    found = make_execution_profile(sorted(each for each in folder.iterdir() if each.is_file()), "job", Rates(391, 400))
+    assert math.isfinite(found.profile.alone_ms) and found.profile.comm_bytes > 0
+
+
+def _graphs(ranks: int) -> Files:
+    """Traces without start times: computing, its operations, a collective in pairs, and one of all ranks."""
+    groups = {str(group + 1): (2 * group, 2 * group + 1) for group in range(ranks // 2)}
+    return {
+        f"job.{rank}.et": et(
+            [
+                metadata("0.0.4"),
+                groups_node(groups),
+                computing_node(1, 900, 0),
+                graph_node(2, 4, 1, num_ops=10**12, tensor_size=64),
+                graph_node(3, 7, 1, comm_type=2, comm_size=10**6, pg_name=str(rank // 2 + 1)),
+                graph_node(4, 7, 2, 3, comm_type=0, comm_size=10**7, involved_dim=(True,)),
+            ]
+        )
+        for rank in range(ranks)
+    }
+
+
 def _read_counters(folder: Path, damaged: str) -> None:
     for job in observe_counters(sources.read(str(folder / damaged), HOSTS).hosts, JOBS, GBPS):
         assert job.found or job.reason
@@ -171,6 +197,7 @@ READERS = {
     "kineto": _record_reader(kineto, "r0.json", CASES.glob("kineto-*/r0.json"), "json"),
     "inspector": _record_reader(inspector, "n1-pid42.log", (RECORDS / "inspector").iterdir()),
     "chakra": _record_reader(chakra, "trace.0.et", (RECORDS / "chakra").iterdir()),
+    "chakra's graphs": Reader(_read_graphs, [_graphs(4), _graphs(2)], refusal=RecordError),
     "nccl-tests": _record_reader(nccl_tests, "out.json", (RECORDS / "nccl-tests").iterdir(), "json"),
     "counters of Prometheus": Reader(
         _read_counters, [{"a.json": json.dumps(ANSWER).encode()}], "json", ADVICE_WORDS, UsageError

@@ -57,6 +57,7 @@ WORDS = {
     "decode": ["binary.yaml"],
     "profile measure": ["j1", "--from=last"],
     "profile records": ["binary.yaml"],
+    "profile chakra": ["binary.yaml"],
     "profile gpu": ["binary.json"],
     "export": ["--csv=out"],
     "lab ssh": ["s0"],

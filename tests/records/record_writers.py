@@ -2,7 +2,7 @@
 """Writes a job's calls as each format has them, as its project documents it."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -134,13 +134,16 @@ def bytes_field(number: int, value: bytes) -> bytes:
     return varint(number << 3 | 2) + varint(len(value)) + value
 
 
-def attribute(name: str, value: int | str, kind: int) -> bytes:
+def attribute(name: str, value: int | str | tuple[bool, ...], kind: int) -> bytes:
     """An AttributeProto as a Node has it; `kind` is the field that its value is in, as et_def.proto numbers them."""
-    written = bytes_field(kind, value.encode()) if isinstance(value, str) else number_field(kind, value)
+    if isinstance(value, tuple):
+        written = bytes_field(kind, bytes_field(1, bytes(value)))
+    else:
+        written = bytes_field(kind, value.encode()) if isinstance(value, str) else number_field(kind, value)
     return bytes_field(10, bytes_field(1, name.encode()) + written)
 
 
-INT32, INT64, UINT64, STRING = 7, 9, 13, 29
+INT32, INT64, UINT64, BOOL, BOOLS, STRING = 7, 9, 13, 27, 28, 29
 
 
 def metadata(schema: str) -> bytes:
@@ -148,7 +151,7 @@ def metadata(schema: str) -> bytes:
     return bytes_field(2, bytes_field(1, b"schema") + bytes_field(STRING, schema.encode()))
 
 
-def groups_node(members: dict[str, tuple[int, ...]]) -> bytes:
+def groups_node(members: Mapping[str, tuple[int, ...]]) -> bytes:
     listing = [
         {"pg_name": name, "pg_desc": "default_pg", "ranks": list(ranks), "group_size": len(ranks)}
         for name, ranks in members.items()
@@ -174,6 +177,20 @@ def node(call: Call, members: dict[str, tuple[int, ...]], *, timed: bool = True,
     return (
         content + attribute("comm_size", call.payload_bytes // parts, size) + attribute("pg_name", call.group, STRING)
     )
+
+
+def graph_node(number: int, node_type: int, *waits: int, duration_us: int = 0, **attributes: Any) -> bytes:
+    """A node of a dependency graph, without a start time, named after its type and id."""
+    content = number_field(1, number) + bytes_field(2, f"n{node_type}-{number}".encode()) + number_field(3, node_type)
+    content += b"".join(number_field(4 + number % 2, each) for number, each in enumerate(waits))
+    if duration_us:
+        content += number_field(7, duration_us)
+    kinds = {bool: BOOL, int: INT64, str: STRING, tuple: BOOLS}
+    return content + b"".join(attribute(name, value, kinds[type(value)]) for name, value in attributes.items())
+
+
+def computing_node(number: int, duration_us: int, *waits: int, is_cpu_op: bool = False) -> bytes:
+    return graph_node(number, 4, *waits, duration_us=duration_us, is_cpu_op=is_cpu_op)
 
 
 def et(messages: Iterable[bytes]) -> bytes:

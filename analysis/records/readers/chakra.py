@@ -16,11 +16,11 @@ from analysis.records.fields import JSON, MAX_WHOLE, FieldError, quote_value, re
 from analysis.records.files import open_record
 from analysis.records.readers.chakra_nodes import (
     COLLECTIVE,
+    COMM_TYPES,
     JSON_START,
     RECEIVE,
     SEND,
     SIZE,
-    TYPES,
     Node,
     read_messages,
     read_nodes,
@@ -49,7 +49,10 @@ KINDS: dict[int, Kind] = {
 BARRIER = 9
 MAX_RANKS = 1 << 20
 MESSAGES: dict[int, tuple[Kind, str]] = {SEND: ("send", "comm_dst"), RECEIVE: ("receive", "comm_src")}
-LINKED = "give the PyTorch Kineto trace that chakra_trace_link made it of: that one has times"
+LINKED = (
+    "give the PyTorch Kineto trace that chakra_trace_link made it of: that one has times; or let dependencies say when "
+    "each node begins: roundabout profile chakra FILE..."
+)
 
 Groups = dict[str, tuple[int, ...]]
 """The global ranks of each process group, by the group's name."""
@@ -63,7 +66,7 @@ def recognizes(head: bytes) -> bool:
     if JSON_START.match(head):
         return True
     try:
-        return _schema(next(read_messages(BytesIO(head)), Node())) is not None
+        return schema_of(next(read_messages(BytesIO(head)), Node())) is not None
     except FieldError:
         return False
 
@@ -80,7 +83,7 @@ def read(path: Path) -> Record:
     with open_record(path) as file:
         try:
             nodes = read_nodes(file)
-            _check(_schema(next(nodes, Node())))
+            _check(schema_of(next(nodes, Node())))
             rank = int(ranked[1]) if ranked else None
             return _make_record(path, rank, nodes)
         except FieldError as error:
@@ -94,7 +97,8 @@ def _check(schema: str | None) -> None:
     raise FieldError(f"schema: found {quote_value(schema)}{why}, expected one of {', '.join(SCHEMAS)}")
 
 
-def _schema(metadata: Node) -> str | None:
+def schema_of(metadata: Node) -> str | None:
+    """Return the schema's version in a trace's metadata, None if there is none."""
     found = metadata.attributes.get("schema") or metadata.name
     return found if isinstance(found, str) and found else None
 
@@ -104,7 +108,7 @@ def _make_record(path: Path, rank: int | None, nodes: Iterable[Node]) -> Record:
     found: list[Node] = []
     for node in nodes:
         if GROUPS in node.name:
-            groups |= _groups(node.values)
+            groups |= read_groups(node.values)
         elif _is_call(node):
             found.append(node)
     if not found:
@@ -135,12 +139,12 @@ def _make_record(path: Path, rank: int | None, nodes: Iterable[Node]) -> Record:
 
 
 def _is_call(node: Node) -> bool:
-    return (node.type in TYPES.values() or SIZE in node.attributes) and node.attributes.get("comm_type") != BARRIER
+    return (node.type in COMM_TYPES or SIZE in node.attributes) and node.attributes.get("comm_type") != BARRIER
 
 
 def _rejection_reason(node: Node) -> str | None:
     """Return the reason why a node cannot be a call although others can, or None."""
-    if node.type not in TYPES.values():
+    if node.type not in COMM_TYPES:
         return f"type {node.type} with {SIZE}"
     if not node.start_us:
         return "no start_time_micros"
@@ -196,7 +200,7 @@ def _number(node: Node, name: str) -> int:
     return require_whole(node.attributes, name)
 
 
-def _groups(values: str) -> Groups:
+def read_groups(values: str) -> Groups:
     """Return the groups that a `process_group:init` node lists, as JSON within Python's print of its inputs.
 
     Ranks are left out of the groups that all ranks are in.

@@ -8,6 +8,7 @@ the JSON: it takes five times as long, and it accepts a string where an object b
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, BinaryIO
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
@@ -22,19 +23,31 @@ from analysis.records.files import HEAD_BYTES
 JSON_START = re.compile(rb'\s*\{\s*("attr"\s*:\s*\[|"version"\s*:\s*")')
 """Begin of a JSON trace. A first character is not enough, because `{` and white space are valid lengths of a message.
 """
-SEND, RECEIVE, COLLECTIVE = 5, 6, 7
-TYPES = {"COMM_SEND_NODE": SEND, "COMM_RECV_NODE": RECEIVE, "COMM_COLL_NODE": COLLECTIVE}
+COMPUTING, SEND, RECEIVE, COLLECTIVE = 4, 5, 6, 7
+COMM_TYPES = (SEND, RECEIVE, COLLECTIVE)
+TYPES = {
+    "INVALID_NODE": 0,
+    "METADATA_NODE": 1,
+    "MEM_LOAD_NODE": 2,
+    "MEM_STORE_NODE": 3,
+    "COMP_NODE": COMPUTING,
+    "COMM_SEND_NODE": SEND,
+    "COMM_RECV_NODE": RECEIVE,
+    "COMM_COLL_NODE": COLLECTIVE,
+}
+"""Names of the types of nodes, as JSON has them."""
 SIZE = "comm_size"
 """Name of the attribute with a node's bytes; only COMM nodes have it."""
 INTEGERS = ("int32Val", "int64Val", "uint32Val", "uint64Val")
 """Integer fields of AttributeProto in JSON: `comm_size` was unsigned before 2024-10 and is signed since."""
-STRING = "stringVal"
+STRING, BOOLEAN, BOOLEANS = "stringVal", "boolVal", "boolList"
 MAX_BYTES = 1 << 28
 """Largest size of a message, bytes. A longer one is damaged, and reading it would exhaust the memory."""
 LENGTH_BYTES = 10
 """Largest length, in bytes, of the varint before a message."""
 SCHEMA = """
 name: "et_def.proto" syntax: "proto3"
+message_type { name: "BoolList" field { name: "values" number: 1 type: TYPE_BOOL label: LABEL_REPEATED } }
 message_type {
   name: "Attribute"
   oneof_decl { name: "value" }
@@ -43,6 +56,8 @@ message_type {
   field { name: "int64_val" number: 9 type: TYPE_INT64 oneof_index: 0 }
   field { name: "uint32_val" number: 11 type: TYPE_UINT32 oneof_index: 0 }
   field { name: "uint64_val" number: 13 type: TYPE_UINT64 oneof_index: 0 }
+  field { name: "bool_val" number: 27 type: TYPE_BOOL oneof_index: 0 }
+  field { name: "bool_list" number: 28 type: TYPE_MESSAGE type_name: "BoolList" oneof_index: 0 }
   field { name: "string_val" number: 29 type: TYPE_BYTES oneof_index: 0 }
 }
 message_type {
@@ -53,8 +68,11 @@ message_type {
 message_type { name: "Inputs" field { name: "values" number: 1 type: TYPE_BYTES } }
 message_type {
   name: "Node"
+  field { name: "id" number: 1 type: TYPE_UINT64 }
   field { name: "name" number: 2 type: TYPE_BYTES }
   field { name: "type" number: 3 type: TYPE_INT32 }
+  field { name: "ctrl_deps" number: 4 type: TYPE_UINT64 label: LABEL_REPEATED }
+  field { name: "data_deps" number: 5 type: TYPE_UINT64 label: LABEL_REPEATED }
   field { name: "start_time_micros" number: 6 type: TYPE_UINT64 }
   field { name: "duration_micros" number: 7 type: TYPE_UINT64 }
   field { name: "inputs" number: 8 type: TYPE_MESSAGE type_name: "Inputs" }
@@ -72,16 +90,25 @@ METADATA_MESSAGE, NODE_MESSAGE = (
 )
 
 
+Attribute = int | str | bool | tuple[bool, ...]
+
+
 @dataclass(slots=True)
 class Node:
-    """The used fields of a node; `values` are the values of its inputs, and a time of 0 is missing."""
+    """The used fields of a node.
+
+    `values` are the values of its inputs, `dependencies` the ids of the nodes that it waits for. A time of 0 is
+    missing.
+    """
 
     name: str = ""
+    id: int = 0
     type: int = 0
     start_us: int = 0
     duration_us: int = 0
     values: str = ""
-    attributes: dict[str, int | str] = field(default_factory=dict)
+    attributes: dict[str, Attribute] = field(default_factory=dict)
+    dependencies: tuple[int, ...] = ()
 
 
 def read_nodes(file: BinaryIO) -> Iterator[Node]:
@@ -110,17 +137,22 @@ def read_messages(file: BinaryIO) -> Iterator[Node]:
 
 def _split_messages(file: BinaryIO) -> Iterator[bytes]:
     """Yield each message. Its length comes before it, as parseDelimitedFrom expects."""
-    while (length := _read_length(file)) is not None:
+    for number in count():
+        length = _read_length(file, number)
+        if length is None:
+            return
         if length > MAX_BYTES:
-            raise FieldError(f"found a message of {length} bytes, expected {MAX_BYTES} at most: none of Chakra")
+            raise FieldError(f"message {number}: found {length} bytes, expected {MAX_BYTES} at most: none of Chakra")
         message = file.read(length)
         if len(message) != length:
-            raise FieldError(f"found {len(message)} bytes of a message, expected {length}: cut off, or none of Chakra")
+            raise FieldError(
+                f"message {number}: found {len(message)} bytes, expected {length}: cut off, or none of Chakra"
+            )
         yield message
 
 
-def _read_length(file: BinaryIO) -> int | None:
-    """Return the varint before a message; None at the end of the file."""
+def _read_length(file: BinaryIO, number: int) -> int | None:
+    """Return the varint before message `number`; None at the end of the file."""
     length = 0
     for place in range(LENGTH_BYTES):
         byte = file.read(1)
@@ -129,7 +161,7 @@ def _read_length(file: BinaryIO) -> int | None:
         length |= (byte[0] & 0x7F if byte else 0) << (7 * place)
         if not byte or byte[0] < 0x80:
             return length
-    raise FieldError(f"found a length without end, expected one of {LENGTH_BYTES} bytes at most")
+    raise FieldError(f"message {number}: found a length without end, expected one of {LENGTH_BYTES} bytes at most")
 
 
 def _parse_metadata(content: bytes) -> Node:
@@ -138,22 +170,29 @@ def _parse_metadata(content: bytes) -> Node:
 
 
 def _parse_node(content: bytes) -> Node:
-    """Return a node; its attributes only if they are used, because most nodes are of computing."""
     message: Any = NODE_MESSAGE.FromString(content)
     return Node(
         name=_text(message.name),
+        id=message.id,
         type=message.type,
         start_us=message.start_time_micros,
         duration_us=message.duration_micros,
         values=_text(message.inputs.values),
-        attributes=_attributes(message) if message.type in TYPES.values() or SIZE.encode() in content else {},
+        attributes=_attributes(message),
+        dependencies=(*message.ctrl_deps, *message.data_deps),
     )
 
 
-def _attributes(message: Any) -> dict[str, int | str]:
+def _attributes(message: Any) -> dict[str, Attribute]:
     """Return the attributes of a message by name, without those of unused kinds."""
     found = ((each.name, getattr(each, kind)) for each in message.attr if (kind := each.WhichOneof("value")))
-    return {_text(name): _text(value) if isinstance(value, bytes) else value for name, value in found}
+    return {_text(name): _attribute(value) for name, value in found}
+
+
+def _attribute(value: Any) -> Attribute:
+    if isinstance(value, bytes):
+        return _text(value)
+    return value if isinstance(value, int) else tuple(value.values)
 
 
 def _text(content: bytes) -> str:
@@ -178,16 +217,22 @@ def _parse_json_node(entry: dict[str, Any]) -> Node:
     inputs = entry.get("inputs")
     return Node(
         name=str(entry.get("name", entry.get("version", ""))),
+        id=_integer(entry.get("id", 0)),
         type=TYPES.get(str(entry.get("type")), 0),
         start_us=_integer(entry.get("startTimeMicros", 0)),
         duration_us=_integer(entry.get("durationMicros", 0)),
         values=str(inputs.get("values", "")) if isinstance(inputs, dict) else "",
-        attributes=_attributes_of_json(require_list(entry, "attr") if "attr" in entry else []),
+        attributes=_attributes_of_json(_list_of_json(entry, "attr")),
+        dependencies=tuple(_integer(each) for name in ("ctrlDeps", "dataDeps") for each in _list_of_json(entry, name)),
     )
 
 
-def _attributes_of_json(listing: list[Any]) -> dict[str, int | str]:
-    found: dict[str, int | str] = {}
+def _list_of_json(entry: dict[str, Any], name: str) -> list[Any]:
+    return require_list(entry, name) if name in entry else []
+
+
+def _attributes_of_json(listing: list[Any]) -> dict[str, Attribute]:
+    found: dict[str, Attribute] = {}
     for each in listing:
         name = require_text(each, "name")
         for key in INTEGERS:
@@ -195,7 +240,17 @@ def _attributes_of_json(listing: list[Any]) -> dict[str, int | str]:
                 found[name] = _integer(each[key])
         if STRING in each:
             found[name] = require_text(each, STRING)
+        if BOOLEAN in each:
+            found[name] = _boolean(each[BOOLEAN])
+        if BOOLEANS in each:
+            found[name] = tuple(map(_boolean, require_list(each[BOOLEANS], "values")))
     return found
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise FieldError(f"found {quote_value(value)}, expected true or false")
+    return value
 
 
 def _integer(value: Any) -> int:

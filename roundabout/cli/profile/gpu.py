@@ -11,12 +11,10 @@ from rich.table import Table
 from analysis.records import profile_maker
 from roundabout.cli.profile.stored_profile import ResultJson, Save, new_profile_path
 from roundabout.core.errors import UsageError
-from roundabout.spec.reader.yaml_source import shown_path
 from roundabout.terminal.screen import Screen
 
 if TYPE_CHECKING:
-    from analysis.records.gpu_record import GpuMeasurement, GpuRecord
-    from roundabout.spec import Profile
+    from analysis.records.gpu_record import GpuRecord
 
 PAYLOAD_GBPS = 43.0
 """Payload rate of a link of 50 Gbit/s in the topologies of the papers' experiments (experiments/topologies)."""
@@ -77,13 +75,8 @@ def gpu(  # noqa: PLR0913, PLR0917 - one a command-line option
         measured = gpu_record.choose_measurement(record, words)
         profile = gpu_record.profile_of_measurement(measured, name, workers, payload_gbps)
         sentences = list(gpu_record.caveats(measured))
-    console.print(_profile_table(profile, measured, workers, payload_gbps), highlight=False)
-    console.print(*(f"- {each}" for each in sentences), sep="\n", highlight=False)
-    if target:
-        profile_maker.store_profile(target, profile)
-        console.print(f"profile  {shown_path(target)}", soft_wrap=True, highlight=False)
-    else:
-        console.print(profile_maker.NOT_STORED, highlight=False)
+    title = f"{measured.model} on {measured.gpu_name}, {workers} workers at {payload_gbps:g} Gbit/s"
+    profile_maker.report_profile(profile, title, sentences, target, console)
     if as_json:
         result = {
             "measurement": measured.model_dump(mode="json"),
@@ -106,21 +99,4 @@ def _record_table(record: "GpuRecord") -> Table:
         parts = "\n".join(f"{name}={value}" for name, value in (*each.input.items(), *each.share.items()))
         medians = f"{each.forward_ms.median:.2f}", f"{each.backward_ms.median:.2f}"
         table.add_row(each.model, str(each.batch), each.precision, parts, *medians)
-    return table
-
-
-def _profile_table(profile: "Profile", measured: "GpuMeasurement", workers: int, payload_gbps: float) -> Table:
-    """Return a table of a profile's phases, a row each."""
-    table = profile_maker.untitled_table(
-        f"{measured.model} on {measured.gpu_name}, {workers} workers at {payload_gbps:g} Gbit/s"
-    )
-    table.add_column("")
-    for heading in ("begins, ms", "lasts, ms", "sends, MB", "demand, Gbit/s"):
-        table.add_column(heading, justify="right")
-    begin_ms = 0.0
-    for phase in profile.phases:
-        sends = ["", ""] if phase.bytes is None else [f"{phase.bytes / 1e6:.1f}", f"{phase.demand_gbps:.2f}"]
-        table.add_row(phase.name, f"{begin_ms:.1f}", f"{phase.duration_ms:.1f}", *sends)
-        begin_ms += phase.duration_ms
-    table.add_row("iteration", "", f"{profile.alone_ms:.1f}", f"{profile.comm_bytes / 1e6:.1f}", style="bold")
     return table

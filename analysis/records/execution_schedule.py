@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The schedule of one rank of an execution trace on an idle network.
+
+Dependencies say when operations begin. A rank has one CPU operation, one GPU operation and one collective under way at
+a time. Of those that are ready it begins the one with the smallest id, as ASTRA-sim does (astra-sim/workload,
+HardwareResource.cc and Workload.cc of astra-sim/astra-sim, 2026-03).
+"""
+
+import heapq
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from analysis.records.call import Kind, RecordError
+from analysis.records.collective_groups import Members, worker_bytes
+from analysis.records.fields import quote_value
+from analysis.records.readers.chakra import Groups
+from analysis.records.readers.chakra_graph import WORLD, Graph, Operation, Resource
+
+
+@dataclass(frozen=True)
+class Rates:
+    """The rate of a worker's link, Gbit/s of payload, and of its computing, TFLOP/s, None if it is not given."""
+
+    payload_gbps: float
+    tflops: float | None = None
+
+
+@dataclass(frozen=True)
+class Sending:
+    """A collective in a rank's schedule, until the first operation begins that waits for it or for the network.
+
+    In the last `hidden_ms` it has ended, on an idle network, and only computing goes on.
+    """
+
+    name: str
+    kind: Kind
+    members: Members
+    payload_bytes: int
+    begin_ms: float
+    end_ms: float
+    hidden_ms: float
+
+    @property
+    def shape(self) -> tuple[Kind, int, int]:
+        """Return what the ranks of a phase have in common: kind, size of the group, bytes."""
+        return self.kind, len(self.members), self.payload_bytes
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When a rank sends, and when it has ended."""
+
+    sendings: tuple[Sending, ...]
+    end_ms: float
+
+    @property
+    def computing_ms(self) -> tuple[float, ...]:
+        """Return the time before each collective, and after the last, in which the network is not waited for."""
+        ends = (0.0, *(each.end_ms for each in self.sendings))
+        begins = (*(each.begin_ms for each in self.sendings), self.end_ms)
+        return tuple(begin - end for begin, end in zip(begins, ends, strict=True))
+
+
+def make_schedule(graph: Graph, groups: Groups, ranks: int, rates: Rates) -> Schedule:
+    """Return the schedule of one of `ranks` ranks on an idle network.
+
+    Raises RecordError for an unknown group, a node whose time needs a rate that is not given, and a cycle.
+    """
+    members = {each.id: _members(graph, each, groups, ranks) for each in graph.operations.values() if each.collective}
+    payloads = {key: _payload_bytes(graph.operations[key], len(each)) for key, each in members.items() if len(each) > 1}
+    lasts_ms = {
+        each.id: _alone_ms(each, members[each.id], payloads, rates)
+        if each.collective
+        else _computing_ms(graph, each, rates)
+        for each in graph.operations.values()
+    }
+    simulation = _Simulation(graph, lasts_ms)
+    simulation.run()
+    end_ms = max((end for _, end in simulation.spans.values()), default=0.0)
+    order = sorted(payloads, key=lambda key: (simulation.spans[key][0], key))
+    sendings = []
+    for key, following in zip_longest(order, order[1:]):
+        begin_ms, ended_ms = simulation.spans[key]
+        waiting = [*simulation.followers[key], *([] if following is None else [following])]
+        until_ms = max(min((simulation.spans[each][0] for each in waiting), default=end_ms), ended_ms)
+        node = graph.operations[key]
+        sendings.append(
+            Sending(node.name, _kind(node), members[key], payloads[key], begin_ms, until_ms, until_ms - ended_ms)
+        )
+    return Schedule(tuple(sendings), end_ms)
+
+
+def _members(graph: Graph, operation: Operation, groups: Groups, ranks: int) -> Members:
+    """Return the ranks of a collective's group. Raises RecordError if the group is unknown, or lacks the rank."""
+    assert operation.collective
+    name = operation.collective.group
+    if name not in groups and name in (None, *WORLD):
+        return tuple(range(ranks))
+    found = groups.get(name or "", ())
+    if graph.rank not in found or max(found) >= ranks:
+        known = ", ".join(map(quote_value, groups)) or "none"
+        raise RecordError(
+            f"{graph.path}: node {operation.id} ({quote_value(operation.name)}), pg_name: found {quote_value(name)}, "
+            f"expected a group with rank {graph.rank} of ranks below {ranks}: {known}",
+            "give ASTRA-sim's file of communicator groups, too",
+        )
+    return found
+
+
+def _kind(operation: Operation) -> Kind:
+    assert operation.collective
+    return operation.collective.kind
+
+
+def _payload_bytes(operation: Operation, ranks: int) -> int:
+    """Return the size of the whole vector: `comm_size` is one rank's part of what an all-gather collects."""
+    assert operation.collective
+    return operation.collective.input_bytes * (ranks if operation.collective.kind == "all-gather" else 1)
+
+
+def _alone_ms(operation: Operation, members: Members, payloads: Mapping[int, int], rates: Rates) -> float:
+    if operation.id not in payloads:
+        return 0.0
+    sent = worker_bytes(_kind(operation), len(members), payloads[operation.id])
+    return sent * 8 / rates.payload_gbps / 1e6
+
+
+def _computing_ms(graph: Graph, operation: Operation, rates: Rates) -> float:
+    if operation.duration_us or not operation.operations:
+        return operation.duration_us / 1e3
+    if rates.tflops is None:
+        where = f"{graph.path}: node {operation.id} ({quote_value(operation.name)})"
+        raise RecordError(
+            f"{where}: found num_ops and no duration_micros, expected a time", "give the GPU's rate: --tflops 400"
+        )
+    return operation.operations / rates.tflops / 1e9
+
+
+class _Simulation:
+    """The operations of a rank, begun as resources and dependencies allow. `spans` are begins and ends, ms."""
+
+    def __init__(self, graph: Graph, lasts_ms: Mapping[int, float]):
+        self._graph, self._lasts_ms = graph, lasts_ms
+        self._waits_for = {each.id: len(set(each.dependencies) - graph.missing) for each in graph.operations.values()}
+        self._ready: dict[Resource | None, list[int]] = defaultdict(list)
+        self._busy: set[Resource] = set()
+        self._running: list[tuple[float, int]] = []
+        self.followers = _followers(graph)
+        self.spans: dict[int, tuple[float, float]] = {}
+
+    def run(self) -> None:
+        """Run all operations. Raises RecordError if some wait for each other."""
+        for key, number in self._waits_for.items():
+            if not number:
+                self._enqueue(key)
+        self._begin_all(0.0)
+        while self._running:
+            now, key = heapq.heappop(self._running)
+            self._end(key)
+            self._begin_all(now)
+        if stuck := sorted(set(self._graph.operations) - set(self.spans)):
+            what = f"found nodes that wait for each other, among {stuck[:8]}, expected no cycle"
+            raise RecordError(f"{self._graph.path}: {what}")
+
+    def _enqueue(self, key: int) -> None:
+        heapq.heappush(self._ready[self._graph.operations[key].resource], key)
+
+    def _begin_all(self, now: float) -> None:
+        for resource, queue in self._ready.items():
+            while queue and resource not in self._busy:
+                key = heapq.heappop(queue)
+                self.spans[key] = now, now + self._lasts_ms[key]
+                heapq.heappush(self._running, (self.spans[key][1], key))
+                if resource:
+                    self._busy.add(resource)
+
+    def _end(self, key: int) -> None:
+        if resource := self._graph.operations[key].resource:
+            self._busy.remove(resource)
+        for follower in self.followers[key]:
+            self._waits_for[follower] -= 1
+            if not self._waits_for[follower]:
+                self._enqueue(follower)
+
+
+def _followers(graph: Graph) -> dict[int, list[int]]:
+    """Return the operations that wait for each operation."""
+    found: dict[int, list[int]] = {key: [] for key in graph.operations}
+    for each in graph.operations.values():
+        for other in set(each.dependencies) - graph.missing:
+            found[other].append(each.id)
+    return found
