@@ -16,17 +16,20 @@ from analysis.records.execution_profile import make_execution_profile
 from analysis.records.execution_schedule import Rates
 from analysis.records.readers import chakra
 from roundabout.cli.main import main
-from roundabout.spec import Profile
+from roundabout.spec import EXPERIMENTS, Profile, load_experiment, load_profile
 from tests.records.record_writers import (
+    COMM_TYPES,
     bytes_field,
     computing_node,
     et,
     graph_node,
 )
+from tests.records.traced_jobs import JOBS, TFLOPS, write_traces
 
 pytestmark = pytest.mark.unit
 
 EXAMPLES = Path(__file__).with_name("examples") / "chakra"
+CATALOG = EXPERIMENTS / "catalog" / "fabrics"
 VERSION = bytes_field(1, b"0.0.4")
 ALL_REDUCE, ALL_GATHER, ALL_TO_ALL, REDUCE_SCATTER = 0, 2, 6, 7
 RATES = Rates(payload_gbps=8)
@@ -241,3 +244,19 @@ def test_the_command_stores_a_profile(write, tmp_path, monkeypatch, capsys):
     printed = json.loads(capsys.readouterr().out)
     assert [phase.get("bytes") for phase in printed["profile"]["phases"]] == [None, MB]
     assert (tmp_path / "here" / printed["saved"]).is_file()
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_profiles_of_the_catalog_are_those_of_their_traces(job, tmp_path):
+    made = make_execution_profile(write_traces(tmp_path, job), f"traced-{job}", Rates(391, TFLOPS)).profile
+    assert made == load_profile(made.name)
+
+
+@pytest.mark.parametrize("ranks", [4, 8, 16])
+@pytest.mark.parametrize("kind", ["all-reduce", "all-gather", "reduce-scatter", "all-to-all"])
+def test_astra_sim_s_microbenchmarks_have_the_bytes_of_the_catalog(kind, ranks, write):
+    """Traces as astra-sim/astra-sim 518bd51, examples/workload/microbenchmarks/generator_scripts, writes them."""
+    node = collective(ranks, COMM_TYPES[kind], 2**20, is_cpu_op=False)
+    [phase] = profile(write(*[[node]] * ranks)).phases
+    [played] = load_experiment(CATALOG / "astra-sim-collectives.yaml").profiles[f"{kind}-{ranks}"].phases
+    assert (phase.bytes, phase.pattern) == (played.bytes, played.pattern)
