@@ -115,7 +115,7 @@ def _kind(operation: Operation) -> Kind:
 
 
 def _payload_bytes(operation: Operation, ranks: int) -> int:
-    """Return the size of the whole vector: `comm_size` is one rank's part of what an all-gather collects."""
+    """Return the size of the whole vector: an all-gather states one rank's part of what it collects."""
     assert operation.collective
     return operation.collective.input_bytes * (ranks if operation.collective.kind == "all-gather" else 1)
 

@@ -122,7 +122,7 @@ def test_operations_take_time_at_the_rate_of_the_gpu(write):
     assert parts(profile(paths, Rates(8, tflops=400))) == [(15, None), (1, MB)]
 
 
-def test_groups_are_asked_of_astra_sim_s_file(write, tmp_path):
+def test_groups_are_read_from_a_file_of_astra_sim(write, tmp_path):
     """Tensors in pairs of neighbors, then data in pairs of the others."""
     ranks = [
         [

@@ -32,7 +32,7 @@ PLAYED_SCHEMAS = (*SCHEMAS, "1.0.0", "1.0.2-chakra.1.0.0", "symbolic_tensor_netw
 and ASTRA-sim's symbolic tensor graph the last.
 """
 WORLD = ("", "0")
-"""Names of the group of all ranks where no list of groups has them (`extract_comm_group` in Workload.cc)."""
+"""Names of the group of all ranks where no list of groups has them (Workload.cc of astra-sim)."""
 MAX_DURATION_US = 10**12
 MAX_RANK = 10_000
 DURATION, OPERATIONS = "duration_micros", "num_ops"
