@@ -20,7 +20,6 @@ def chakra(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            exists=True,
             help="One trace for each rank, <prefix>.<rank>.et, or a folder of them; and ASTRA-sim's file of groups.",
         ),
     ],
