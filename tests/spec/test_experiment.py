@@ -183,7 +183,9 @@ def test_a_demand_that_the_link_cannot_carry_is_refused(library: Path) -> None:
 
 
 def test_an_unknown_experiment_is_answered_with_its_neighbours() -> None:
-    with pytest.raises(SpecError, match=r"no unfair-vgg\.yaml, expected one of base-states") as caught:
+    with pytest.raises(
+        SpecError, match=r"no unfair-vgg\.yaml, expected one of astra-sim-collectives, base-states"
+    ) as caught:
         load_experiment("unfair-vgg")
     assert caught.value.hint == "did you mean unfair-vgg19 or unfair-table1?"
     assert caught.value.exit_code == 2
