@@ -19,6 +19,7 @@ TITLES = {
     "cassini": "Cassini",
     "cluster": "Clusters",
     "fabrics": "Fabrics",
+    "hardware": "Others' hardware",
     "hotnets22": "HotNets'22",
     "mltcp": "MLTCP",
     "pods": "Pods",
