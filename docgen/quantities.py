@@ -9,8 +9,8 @@ from docgen.markdown import code, notice, plain, table
 HEAD = """# Quantities
 
 `what` of an expectation names one of these ([experiment fields](experiment-fields.md#value)).
-`roundabout scoreboard --quantities` lists them too. "Cases by" is what distinguishes one figure of a
-quantity from the next, and "needs" lists the fields and jobs without which it is not measured. To
+`roundabout scoreboard --quantities` lists them too. "Cases by" is what distinguishes one figure of
+a quantity from the next, and "needs" lists the fields and jobs without which it is not measured. To
 add a quantity: [add a quantity](../how-to/add/quantity.md).
 
 """
