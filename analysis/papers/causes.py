@@ -131,8 +131,8 @@ CAUSES: Mapping[str, str] = {
     ),
     "Crux Fig 7": (
         "Data-parallel gradients take GPT 14 of 1,530 ms alone, so that meeting BERT can add 1 % at most. The printed "
-        "170 ms take 16.6 GB a server on half of each link; gradients are 1.4 GB, or 2.8 in 32 bits (1.002 times). What "
-        "GPT sends would decide it; the paper prints layers and hidden size (docs/results/hardware-slowdowns.md)."
+        "170 ms take 16.6 GB a server on half of each link; gradients are 1.4 GB, or 2.8 in 32 bits. The bytes "
+        "that GPT sends would decide it; layers and hidden size are printed (docs/results/hardware-slowdowns.md)."
     ),
     "Meta QP scaling": (
         "Four times the flows gain 1.33 to 1.98 by the seed of the hashes, and twice the flows 1.40 in the mean. The "
