@@ -119,7 +119,7 @@ def read_publications(results: Path, complain: ErrorHandler) -> Iterator[Publica
 def published_content(summary: dict[str, Any]) -> dict[str, Any]:
     """Return the content of summary.json with figures of `DIGITS` significant digits, but for those of verdicts.
 
-    Pages show verdicts' figures, which another rounding could change. `lines` are left out, because they repeat `cells`.
+    Pages show verdicts' figures, which another rounding could change. `lines` repeat `cells`, and are left out.
     """
     return {
         name: value if name == "expectations" else _round(value) for name, value in summary.items() if name != "lines"
