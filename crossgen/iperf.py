@@ -151,6 +151,8 @@ def load_with(options: argparse.Namespace, parallel: int, start_ns: int) -> List
         argv += ["-C", options.congestion]
     if options.dscp:
         argv += ["-S", str(options.dscp << 2)]  # --dscp does not shift before 3.11 (esnet/iperf, #1162)
+    if options.bind:
+        argv += ["-B", options.bind]
     sums = "[SUM]" if parallel > 1 else "["
     seconds: List[Dict[str, float]] = []
     was_short = False
@@ -318,6 +320,7 @@ def parse() -> argparse.Namespace:
             each.add_argument("--congestion", help="what its clients' connections use")
             continue
         each.add_argument("--to", required=True, help="the server's address")
+        each.add_argument("--bind", help="address to send from")
         each.add_argument("--load-gbps", type=positive_gbps, required=True)
         each.add_argument("--parallel", type=int, default=1, help="connections at first")
         each.add_argument("--congestion", help="their congestion control")

@@ -108,6 +108,8 @@ void declare_send(CLI::App &app, SendOptions &send, Given &given) {
   app.add_option("--to", given.destinations, "NAME=IPV4_ADDRESS:PORT of each of the load's sinks")
       ->required()
       ->delimiter(',');
+  app.add_option("--bind", given.bind,
+                 "IPV4_ADDRESS:PORT to send from, as routes choose it by default; port 0 is chosen");
   app.add_option("--class", given.classes, "NAME[:dscp=0..63][:cc=CONGESTION_CONTROL] of a class of flows");
   declare_threads(app, send.threads);
   app.add_flag("--fresh-connections", send.fresh, "set up a connection for each flow, when it is due");
@@ -174,6 +176,8 @@ ClassOptions parse_class(const std::string &text) {
 void check(SendOptions &send, const Given &given) {
   for (const std::string &text : given.destinations)
     send.destinations.push_back(parse_destination(text));
+  if (!given.bind.empty())
+    send.source = Endpoint::parse(given.bind);
   for (const std::string &text : given.classes)
     send.classes.push_back(parse_class(text));
   if (send.fresh)

@@ -50,6 +50,7 @@ struct ClassOptions {
 struct SendOptions {
   std::string load_path;
   std::vector<Destination> destinations;
+  std::optional<Endpoint> source; // without it, routes choose the address
   std::vector<ClassOptions> classes;
   unsigned threads = 1;
   bool fresh = false;              // each flow opens its own connection when it is due

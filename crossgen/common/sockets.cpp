@@ -55,6 +55,13 @@ Fd listen_at(Endpoint &endpoint) {
   return fd;
 }
 
+void bind_source(int fd, const Endpoint &source) {
+  native::set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+  const sockaddr_in address = source.address();
+  if (bind(fd, reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0)
+    throw native::system_failure("cannot send from " + source.text());
+}
+
 void begin_connect(int fd, const Endpoint &endpoint) {
   prepare(fd);
   const sockaddr_in address = endpoint.address();

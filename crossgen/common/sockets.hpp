@@ -25,6 +25,9 @@ struct Endpoint {
 // Listens at exactly this endpoint. For port 0 the kernel chooses a port, which is written to `endpoint`.
 native::Fd listen_at(Endpoint &endpoint);
 
+// Makes a socket send from this address, at a port that the kernel chooses for each destination.
+void bind_source(int fd, const Endpoint &source);
+
 // Begins to connect. The socket becomes writable when the attempt has succeeded or failed; native::take_error
 // returns the result.
 void begin_connect(int fd, const Endpoint &endpoint);

@@ -45,9 +45,11 @@ void configure(int fd, const ClassOptions &flow_class) {
                           " once it was set, found " + found);
 }
 
-Fd open_socket(const Pool &pool) {
+Fd open_socket(const Pool &pool, const std::optional<Endpoint> &source) {
   Fd fd = native::open_tcp_socket();
   configure(fd.get(), pool.flow_class());
+  if (source)
+    bind_source(fd.get(), *source);
   return fd;
 }
 
@@ -55,7 +57,7 @@ Fd open_socket(const Pool &pool) {
 
 Connector::Connector(std::vector<std::unique_ptr<Pool>> &pools, std::vector<std::unique_ptr<Worker>> &workers,
                      const std::string &secret, const SendOptions &options, Results &results)
-    : pools_(pools), workers_(workers), hello_(make_hello(secret)),
+    : pools_(pools), workers_(workers), hello_(make_hello(secret)), source_(options.source),
       most_attempts_(options.fresh ? options.most_connections : kMaxAttempts), results_(results) {}
 
 void Connector::begin_wanted() {
@@ -71,7 +73,7 @@ void Connector::failed(const std::string &trouble) {
 }
 
 void Connector::begin(Pool &pool) {
-  Fd fd = open_socket(pool);
+  Fd fd = open_socket(pool, source_);
   Attempt attempt{std::move(fd), &pool, native::monotonic_ns(), pool.take()};
   pool.connecting();
   try {
@@ -132,7 +134,7 @@ bool Connector::goes_on(Attempt &attempt, short events) {
   if (native::monotonic_ns() > attempt.began_ns + kConnectTimeoutNs)
     throw native::Failure(attempt.trouble);
   if (!attempt.fd && native::monotonic_ns() >= attempt.retry_ns) {
-    attempt.fd = open_socket(*attempt.pool);
+    attempt.fd = open_socket(*attempt.pool, source_);
     begin_connect(attempt.fd.get(), attempt.pool->target().destination().endpoint);
   }
   if (events == 0)

@@ -6,6 +6,7 @@
 
 #include <list>
 #include <memory>
+#include <optional>
 #include <poll.h>
 #include <set>
 
@@ -68,6 +69,7 @@ private:
   std::vector<std::unique_ptr<Pool>> &pools_;
   std::vector<std::unique_ptr<Worker>> &workers_;
   std::string hello_;
+  std::optional<Endpoint> source_;
   std::size_t most_attempts_;
   Results &results_;
   std::list<Attempt> attempts_;

@@ -59,8 +59,8 @@ def _cross_traffic_gbps(spec: TrialSpec) -> Mapping[Hop, float]:
     """Return the rate of cross traffic on each link."""
     taken: defaultdict[Hop, float] = defaultdict(float)
     for traffic in spec.cross_traffic.values():
-        for receiver in traffic.receivers:
-            for hop in spec.topology.path(traffic.sender, receiver):
+        for flow in traffic.flows:
+            for hop in spec.topology.path(*flow):
                 taken[hop] += traffic.load_gbps / len(traffic.receivers)
     return taken
 

@@ -34,9 +34,8 @@ def list_routes(spec: TrialSpec) -> tuple[FlowRoute, ...]:
             for transfer in job.transfers(phase):
                 found |= dict.fromkeys(_job_routes(spec, name, job, transfer))
     for name, traffic in spec.cross_traffic.items():
-        for sender, receiver in traffic.pairs:
-            path = spec.topology.path(sender, receiver)
-            found[FlowRoute(name, sender, receiver, 0, _cables(path))] = None
+        for flow in traffic.flows:
+            found[FlowRoute(name, flow.sender, flow.receiver, 0, _cables(spec.topology.path(*flow)))] = None
     return tuple(found)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from roundabout.spec.base import NodeName, Strict, Tuple, drop_defaults
+from roundabout.spec.routing.five_tuple import Flow
 from roundabout.spec.transports import Transport
 
 
@@ -42,6 +43,9 @@ class CrossTraffic(Strict):
         default="pooled",
         description="connections of web-search flows: reused with their windows, or a new one for each flow",
     )
+    rail: Annotated[int, Field(ge=0, le=63)] = Field(
+        default=0, description="NIC that sends, and NIC of the same number that receives, where hosts have several"
+    )
     traffic_class: Literal["jobs", "own"] = Field(
         default="jobs",
         description="traffic class: that of jobs without a priority, or a class of its own (on a rack)",
@@ -49,12 +53,17 @@ class CrossTraffic(Strict):
 
     @model_serializer(mode="wrap")
     def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return drop_defaults({"traffic_class": "jobs"}, handler(self))
+        return drop_defaults({"traffic_class": "jobs", "rail": 0}, handler(self))
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """Return the host pairs (sender, receiver), in the order of the receivers."""
         return tuple((self.sender, receiver) for receiver in self.receivers)
+
+    @property
+    def flows(self) -> tuple[Flow, ...]:
+        """Return a flow to each receiver, between NICs of the rail."""
+        return tuple(Flow(*pair, nics=(self.rail, self.rail)) for pair in self.pairs)
 
     @property
     def is_random(self) -> bool:

@@ -106,7 +106,7 @@ class Topology(Strict):
     )
     hosts: Annotated[Tuple[NodeName], Field(min_length=2)] = Field(description="names of the hosts")
     switches: Annotated[Tuple[NodeName], Field(min_length=1)] = Field(description="names of the switches")
-    gpus_per_host: Annotated[int, Field(ge=1, le=64)] = Field(
+    gpus_per_host: Annotated[int, Field(ge=1, le=4096)] = Field(
         default=1,
         description="GPUs of a host, one for each worker; traffic between workers of one host crosses no link",
     )
@@ -405,9 +405,9 @@ class Topology(Strict):
         others = {node: dict.fromkeys(hop.receiver for hop in self._hops_by_node[node]) for node in self.switches}
         return {node: tuple(filter(self._switches.__contains__, each)) for node, each in others.items()}
 
-    def path_payload_gbps(self, sender: str, receiver: str) -> float:
-        """Return the lowest payload rate on the path from one host to another, in Gbit/s."""
-        return min(hop.link.payload_rate_gbps for hop in self.path(sender, receiver))
+    def path_payload_gbps(self, sender: str, receiver: str, *, nics: tuple[int, int] = (0, 0)) -> float:
+        """Return the lowest payload rate on the path from one host to another by these NICs, in Gbit/s."""
+        return min(hop.link.payload_rate_gbps for hop in self.path(sender, receiver, nics=nics))
 
     def hop_delay_us(self, hop: Hop) -> float:
         """Return the time from a packet's last bit on a link until its receiver has it, in us."""

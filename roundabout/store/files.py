@@ -33,15 +33,15 @@ class StoreError(RoundaboutError):
 
 
 @contextmanager
-def disk_errors(path: Path) -> Iterator[None]:
-    """Convert an OSError about `path` in this block to a StoreError, with a hint if the disk is full."""
+def disk_errors(path: Path, hint: str | None = None) -> Iterator[None]:
+    """Convert an OSError about `path` in this block to a StoreError, with `hint`, or another if the disk is full."""
     try:
         yield
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         found = "the disk is full" if full else (error.strerror or str(error))
-        hint = "free some space, then `roundabout resume`: committed trials are intact" if full else None
-        raise StoreError(f"cannot write {path}: {found}", hint) from error
+        free = "free some space, then `roundabout resume`: committed trials are intact"
+        raise StoreError(f"cannot write {path}: {found}", free if full else hint) from error
 
 
 def make_directory(path: Path, mode: int = 0o777) -> Path:

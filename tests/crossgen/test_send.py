@@ -68,6 +68,18 @@ def test_each_destination_gets_its_flows(plan: Plan, sink: Sink, send: Start) ->
         assert receiver.events()[0]["flows"] == sum(flow["destination"] == name for flow in report.flows) > 0
 
 
+@pytest.mark.parametrize("more", [[], ["--fresh-connections"]])
+def test_connections_come_from_the_given_address(plan: Plan, sink: Sink, send: Start, more: list[str]) -> None:
+    receiver, address = sink()
+    sender = send(plan(0.1, 0.5), "--bind", "127.0.0.77:0", *more, to=f"sink={address}")
+    sender.event()
+    listed = subprocess.run(["ss", "-Htn", "src", "127.0.0.77"], capture_output=True, text=True, check=True).stdout
+    assert address in listed
+    sender.begin()
+    assert outcome(sender).status == 0
+    receiver.close_input()
+
+
 def test_flows_due_in_the_warm_up_are_not_measured(plan: Plan, sink: Sink, send: Start) -> None:
     load = plan(0.1, 1)
     sender = send(load, "--warm-up-s", "0.5", to=f"sink={sink()[1]}")
@@ -209,6 +221,7 @@ def test_a_damaged_load_file_is_refused(plan: Plan, send: Start) -> None:
     [
         ([], "other=127.0.0.1:9", "--to: expected sink=IPV4_ADDRESS:PORT, a destination of"),
         (["--warm-up-s", "9"], "sink=127.0.0.1:9", "--warm-up-s: expected less than the load's duration, 0.5"),
+        (["--bind", "192.0.2.1:0"], "sink=127.0.0.1:9", "cannot send from 192.0.2.1:0: Cannot assign"),
         (["--class", "consistent:cc=nosuch"], "sink=127.0.0.1:9", "cannot use congestion control nosuch"),
     ],
 )

@@ -81,7 +81,7 @@ def test_jobs_that_are_alike_get_the_same_and_stay_together(computed: Mapping[st
 
 @pytest.mark.proof
 def test_a_smaller_timer_gets_more_bandwidth_and_both_jobs_gain():
-    fair, unfair = compute_scenarios([trial({"ecn": ECN}), trial({"ecn": ECN}, j1={"T_us": 100})], iterations=8)
+    fair, unfair = compute_scenarios([trial({"ecn": ECN}), trial({"ecn": ECN}, j1={"T_us": 100})], iterations=30)
     assert unfair.share > 1.1
     for job in ("j1", "j2"):
         assert fair.settled_ms(job) / unfair.settled_ms(job) > 1.1

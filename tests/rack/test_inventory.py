@@ -12,6 +12,7 @@ from roundabout.spec import SpecError, load_topology
 from roundabout.spec.frames import payload_share
 from roundabout.testbeds.rack.inventory import Inventory, check_topology, read_inventory
 from roundabout.testbeds.rack.variables import switch_variables
+from tests.ansible.switches import PORTS, write_inventory
 from tests.rack.conftest import examples
 
 pytestmark = pytest.mark.unit
@@ -111,11 +112,75 @@ def test_a_mistake_is_one_message(inventory_file: Path, right: str, wrong: str, 
     assert "\n" not in error.value.message
 
 
-def test_a_port_of_a_tofino_is_its_connector_and_channel(inventory_file: Path) -> None:
-    text = inventory_file.read_text().replace("system: sonic", "system: tofino").replace("cable_length_m: 5", "")
-    inventory_file.write_text(text.replace("Pmax_percent: 100}", "Pmax_percent: 100, pfc_skid_cells: 4000}"))
-    with pytest.raises(SpecError, match=r"ports\.s0: found 'Ethernet\d+', expected a Tofino's port: .* such as 1/0"):
+NAMES = {  # a system's port names, those that it does not have, and how the message begins
+    "cumulus": (["swp1", "swp1s0"], ["Ethernet0", "swp1/0", "eth0"], "swpN or"),
+    "dell": (["Eth1/1", "Eth1/1/4", "Ethernet0"], ["swp1", "Eth1"], "as `show interface status` lists it"),
+    "eos": (["Ethernet1", "Ethernet1/1", "Ethernet3/1/1"], ["Et1", "swp1", "Ethernet1/1/1/1"], "EthernetN, Ether"),
+    "junos": (["et-0/0/0", "xe-0/0/1:3"], ["Ethernet0", "et-0/0", "et-0/0/0.0"], "TYPE-FPC/PIC/PORT"),
+    "nxos": (["Ethernet1/1", "Ethernet1/1/4"], ["Ethernet0", "Eth1/1", "swp1"], "EthernetSLOT/PORT or"),
+    "sonic": (["Ethernet0", "Ethernet124"], ["swp1", "Ethernet1/1", "etp1"], "EthernetN, such as Ethernet48"),
+    "tofino": (["1/0", "65/0"], ["Ethernet0", "1/0/0"], "its connector and channel, such as 1/0"),
+}
+OWN = [(system, port) for system, (own, _, _) in NAMES.items() for port in own]
+OTHERS = [(system, port) for system, (_, others, _) in NAMES.items() for port in others]
+
+
+@pytest.mark.parametrize(("system", "port"), OWN)
+def test_a_port_has_a_name_of_its_switchs_system(tmp_path: Path, system: str, port: str) -> None:
+    """Sources of the forms: sonic-port.yang, NVUE's, Arista's, Cisco's, Dell's and Juniper's interface references."""
+    assert read_inventory(with_port(tmp_path, system, port)).switches["tor"].ports["s0"] == port
+
+
+@pytest.mark.parametrize(("system", "port"), OTHERS)
+def test_a_port_of_another_system_is_one_message(tmp_path: Path, system: str, port: str) -> None:
+    with pytest.raises(SpecError) as refused:
+        read_inventory(with_port(tmp_path, system, port))
+    message = f"tor.ports.s0: found '{port}', expected a port's name in {system}: {NAMES[system][2]}"
+    assert message in refused.value.message
+
+
+def with_port(folder: Path, system: str, port: str) -> Path:
+    """Write an inventory whose switch has this system and this first port."""
+    write_inventory(system, folder)
+    path = folder / "inventory"
+    path.write_text(path.read_text().replace(f"s0: {PORTS[system][0]},", f"s0: {port},"))
+    return path
+
+
+ECN = "ecn: {cell_bytes: 208, Kmin_cells: 500, Kmax_cells: 600, Pmax_percent: 10"
+
+
+def test_a_switch_may_have_its_own_user_and_thresholds(inventory_file: Path) -> None:
+    text = inventory_file.read_text()
+    own = f"system: junos\n          ansible_user: netops\n          {ECN}, queue_cells: 3000}}\n          ports: {{"
+    ports = text.partition("tor1:")[2]
+    text = text.replace(ports, re.sub(r"Ethernet(\d+)", r"et-0/0/\1", ports).replace("ports: {", own))
+    inventory_file.write_text(text)
+    inventory = read_inventory(inventory_file)
+    variables = {name: switch_variables(inventory, name) for name in ("tor0", "tor1")}
+    assert [each["ansible_user"] for each in variables.values()] == ["admin", "netops"]
+    assert [each["switches_facts"]["ecn"]["Kmin_bytes"] for each in variables.values()] == [80000, 104000]
+    assert variables["tor1"]["switches_facts"]["ecn"]["queue_bytes"] == 3000 * 208
+
+
+@pytest.mark.parametrize(("own", "message"), [
+    (f"{ECN}, queue_cells: 3000}}", "tor1.ecn.queue_cells: found 3000, expected it left out: only junos has"),
+    (f"system: tofino\n          {ECN}}}", "tor1.ecn: found no pfc_skid_cells, expected one, as tofino needs it"),
+])  # fmt: skip
+def test_a_switchs_own_thresholds_are_those_of_its_system(inventory_file: Path, own: str, message: str) -> None:
+    inventory_file.write_text(inventory_file.read_text().replace("ports: {s2:", f"{own}\n          ports: {{s2:"))
+    with pytest.raises(SpecError) as refused:
         read_inventory(inventory_file)
+    assert message in str(refused.value)
+
+
+def test_common_thresholds_may_be_left_out_if_each_switch_has_its_own(inventory_file: Path) -> None:
+    text = re.sub(r" +ecn: .*\n", "", inventory_file.read_text())
+    inventory_file.write_text(text.replace("ports: {s2:", f"{ECN}}}\n          ports: {{s2:"))
+    with pytest.raises(SpecError, match="found no ecn, expected one, as sonic needs it"):
+        read_inventory(inventory_file)
+    inventory_file.write_text(text.replace("ports: {", f"{ECN}}}\n          ports: {{"))
+    assert read_inventory(inventory_file).ecn_of("tor0")
 
 
 def test_an_unmanaged_switch_needs_neither_machine_nor_thresholds(inventory_file: Path) -> None:

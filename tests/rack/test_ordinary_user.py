@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a rack's inventory with `ansible_become: false` changes: documents, refusals, findings and capabilities."""
 
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
 from roundabout.core.errors import UsageError
+from roundabout.runner.hosts.clocks import RunClock
+from roundabout.runner.hosts.connections import LocalConnection
+from roundabout.runner.machine import undo_journal
 from roundabout.runner.machine.undo_journal import Entry
+from roundabout.runner.session.host_session import open_host_session
+from roundabout.runner.testbed import RunContext
 from roundabout.spec import TrialSpec, load_profile, load_topology
 from roundabout.spec.errors import SpecError
-from roundabout.testbeds.rack import provider as rack_provider
 from roundabout.testbeds.rack.examination import SCRIPT, parse, script_arguments
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.ordinary_user import is_needed
@@ -79,11 +85,41 @@ def test_without_rdma_a_transport_that_root_loads_is_refused(users_inventory: Pa
     assert rack.settings_state is None
 
 
-def test_settings_are_restored_by_root_alone(users_inventory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("changed", [{"kind": "settings"}, {"kind": "transport", "name": "mltcp"}])
+def test_changes_by_root_stay_in_the_journal_if_the_inventory_turns_to_an_ordinary_user(
+    users_inventory: Path, tmp_path: Path, changed: dict[str, str]
+) -> None:
+    """As after a crash of a run whose inventory had root."""
+    journals, provider = tmp_path / "roundabout/runs", RackProvider(users_inventory)
+    journals.mkdir(parents=True)
+    pending: list[Entry] = [{**changed, "owner": "run1", "hosts": ["s0", "s1"]}]
+    undo_journal.write_entries(journals / "run1.json", "runs/x/run1", pending)
+    (failed,) = undo_journal.replay(journals, provider.undo, lambda _line: None)
+    assert failed.message == (
+        f"run run1: cannot undo the {changed['kind']} of run1 on s0, s1: {users_inventory}: "
+        "all.children.rack.vars.ansible_become: found false, expected true, as when that run changed them"
+    )
+    assert "roundabout rollback INVENTORY --owner run1" in str(failed.hint)
+    assert json.loads((journals / "run1.json").read_text())["pending"] == pending
+
+
+def test_an_ordinary_users_session_registers_no_change(tmp_path: Path) -> None:
+    provider, journals = MagicMock(sampler=None, where={}), tmp_path / "roundabout/runs"
+    provider.connect = lambda _site, host: LocalConnection(host)
+    transports = (trial({"name": "reno"}).jobs["j1"].transport,)
+    kinds = {}
+    for state in (None, tmp_path):
+        site = MagicMock(hosts={"s0": MagicMock()}, settings_state=state, capabilities=frozenset)
+        site.name = "run1"
+        with undo_journal.open_journal("run1", tmp_path / "run1", journals) as journal:
+            context = RunContext("run1", transports, frozenset(), RunClock.start(), MagicMock(), journal)
+            with open_host_session(provider, site, context):
+                kinds[state] = journal.entry_kinds
+    assert kinds == {None: [], tmp_path: ["settings", "transport"]}
+
+
+def test_settings_are_restored_by_root_alone(users_inventory: Path) -> None:
     provider = RackProvider(users_inventory)
-    monkeypatch.setattr(rack_provider, "connect_machine", None)  # so that contacting a host fails
-    entry: Entry = {"kind": "settings", "owner": "run1", "hosts": ["s0"]}
-    provider.undo(entry)
     refused = pytest.raises(UsageError, match="allowed for `provision`, `verify`, `acceptance` and `rollback` is true")
     with refused, provider.inventories("rack"):
         pass

@@ -6,12 +6,14 @@ import os
 import re
 import resource
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, permutations
 from pathlib import Path
@@ -26,7 +28,7 @@ from roundabout.cli.rack import verify
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.models.packets.structures import PS_PER_MS
 from roundabout.models.packets.transports import reaction_plan, transport_values
-from roundabout.runner.hosts.connections import LocalConnection
+from roundabout.runner.hosts.connections import Channel, LocalConnection, LostHostError
 from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.hosts.playbooks import Result
 from roundabout.runner.hosts.programs import Program
@@ -43,6 +45,7 @@ from roundabout.testbeds.rack.dcqcn_check import Owner, applies_timer
 from roundabout.testbeds.rack.examination import Finding
 from roundabout.testbeds.rack.inventory import LosslessClasses
 from roundabout.testbeds.rack.rdma_class_check import Difference, RdmaEnd, Row
+from tests.deadline import wait_for
 from tests.packets.networks import PACKET, PS_PER_US, Tree, change_plan
 from tests.packets.roce_jobs import STAR, dcqcn
 from tests.running import MAY_RAISE_LIMITS, load_program
@@ -179,6 +182,53 @@ def test_each_nic_writes_to_those_of_other_servers(fabric: Ends, tmp_path: Path)
     }
     calls = (tmp_path / "calls").read_text()
     assert re.findall("-q (.) -D 3", calls) == ["1", "1", "2", "2", "4", "4"] * 2
+
+
+ENDLESS = """
+import os, socket, sys, time
+from pathlib import Path
+if "--help" in sys.argv:
+    sys.exit()
+Path(os.environ["FABRIC"], f"started-{os.getpid()}").touch()
+if sys.argv[-1].startswith("-"):
+    listener = socket.create_server(("127.0.0.1", int(sys.argv[sys.argv.index("-p") + 1])), reuse_port=True)
+time.sleep(300)
+"""
+
+
+class ClosableConnection(LocalConnection):
+    """A connection that starts nothing once it is closed, as that of SSH."""
+
+    is_closed = False
+
+    def start(self, argv: Sequence[str]) -> Channel:
+        if self.is_closed:
+            raise LostHostError(self.host, "closed")
+        return super().start(argv)
+
+    def close(self) -> None:
+        self.is_closed = True
+        super().close()
+
+
+def test_ctrl_c_ends_the_programs_at_once(fabric: Ends, tmp_path: Path) -> None:
+    ends = [end._replace(connection=ClosableConnection(end.host.name)) for end in fabric()[:2]]
+    (tmp_path / "bin/ib_write_bw").write_text(f"#!{sys.executable} -SE\n{ENDLESS}")
+    interrupt = threading.Timer(0, interrupt_once_started, [tmp_path])
+    interrupt.start()
+    with pytest.raises(KeyboardInterrupt):
+        figures_of(ends)
+    interrupt.join()
+    assert time.time() - (tmp_path / "interrupted").stat().st_mtime < 15
+    processes = [Path("/proc", path.name.partition("-")[2]) for path in tmp_path.glob("started-*")]
+    wait_for(lambda: not any(path.exists() for path in processes), 15)
+
+
+def interrupt_once_started(folder: Path) -> None:
+    """Interrupt this process as soon as two tests' programs run: a server's, and a client's."""
+    wait_for(lambda: len(list(folder.glob("started-*"))) >= 2, 60)
+    (folder / "interrupted").touch()
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 def test_a_slow_nic_is_named_with_its_direction(fabric: Ends) -> None:

@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
+from roundabout.cli.rack import verify
+from roundabout.core.errors import UsageError
 from roundabout.runner.hosts.host_group import Nic
+from roundabout.runner.hosts.playbooks import Result
 from roundabout.runner.trial.jobs import job_description
 from roundabout.runner.trial.sampler import host_sampler
 from roundabout.settings import settings
@@ -23,6 +27,7 @@ from roundabout.testbeds.rack.examination import Finding, query_capabilities, sc
 from roundabout.testbeds.rack.inventory import Inventory, read_inventory
 from roundabout.testbeds.rack.provider import RackProvider
 from roundabout.testbeds.rack.rack import Rack, host_of
+from roundabout.testbeds.rack.rail_check import find_rail_gaps
 from roundabout.testbeds.rack.rdma_class_check import RdmaEnd, Row
 from roundabout.testbeds.rack.variables import server_variables, trial_document
 from tests.rack.examined_hosts import add_tool
@@ -100,6 +105,51 @@ def test_a_mistake_about_a_nic_is_one_message(write: Callable[..., Path], right:
     assert f"{path}:" in error.value.message
 
 
+@pytest.fixture
+def without_rail(write: Callable[..., Path]) -> Path:
+    """Return an inventory without rail 2 of s1, which neither the server nor the switch lists."""
+    path = write(3, change=("            - {nic: eth4, address: 10.0.4.2/24, link: s1-2}\n", ""))
+    path.write_text(path.read_text().replace("s1-2: p1, ", ""))
+    return path
+
+
+def test_doctor_and_verify_name_a_rail_that_server_and_switch_lack(
+    without_rail: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nics = read_inventory(without_rail).nics
+    monkeypatch.setattr(rack_provider, "examine_hosts", lambda _: dict.fromkeys(nics, ()))
+    monkeypatch.setattr(rack_provider, "check_ports", lambda *_: {})
+    (check,) = RackProvider(without_rail).checks()
+    found = "found 2 NICs, none at switch rail2; s0 has 3"
+    assert (check.name, check.good, check.found) == ("s1 nics", False, found)
+    monkeypatch.setattr(verify, "run", lambda *_: Result({}, {"s0": {}, "s1": {}}, 1.0))
+    with pytest.raises(typer.Exit) as ended:
+        verify.command(str(without_rail))
+    assert ended.value.exit_code == 0
+    assert f"s1 nics: {found}; list the NIC in the server's `nics`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("nics", [1, 3])
+def test_servers_with_the_same_rails_have_no_gap(write: Callable[..., Path], nics: int) -> None:
+    assert list(find_rail_gaps(read_inventory(write(nics)))) == []
+
+
+def test_servers_at_switches_of_their_own_may_have_more_nics(write: Callable[..., Path]) -> None:
+    """As storage servers beside GPU servers."""
+    path = write(3)
+    alone = "        apart: {ports: {s2: p1}}\n        spine:"
+    text = (
+        path.read_text()
+        .replace("        spine:", alone)
+        .replace(
+            "    switches:",
+            "        s2: {ansible_host: disk0, nic: eth9, address: 10.9.0.1/24, link: s2}\n    switches:",
+        )
+    )
+    path.write_text(text)
+    assert list(find_rail_gaps(read_inventory(path))) == []
+
+
 def test_one_nic_in_a_list_is_a_server_with_one_nic(write: Callable[..., Path]) -> None:
     inventory = read_inventory(write(1))
     (nic,) = inventory.nics_of("s0")
@@ -131,6 +181,22 @@ def test_the_links_of_a_topology_choose_nics_in_its_order(write: Callable[..., P
         [f"10.0.{2 + rail}.{1 + number}" for rail in range(nics)] for number in range(2)
     ]
     assert host_sampler(host, {"rdma"})[4] == ",".join(nic.interface for nic in host.nics)
+
+
+@pytest.mark.parametrize(("trainer", "is_refused"), [
+    ({"name": "ddp", "backend": "gloo"}, True),
+    ({"name": "ddp", "backend": "nccl"}, False),
+    ({"name": "program", "command": "train", "pattern": "nccl-tests"}, False),
+])  # fmt: skip
+def test_a_trainer_that_sends_by_the_first_nic_alone_is_refused(
+    write: Callable[..., Path], trainer: dict[str, Any], is_refused: bool
+) -> None:
+    spec = ring(2)
+    job = spec.jobs["j"].model_dump(by_alias=True) | {"trainer": trainer}
+    trial = TrialSpec.model_validate(spec.model_dump(by_alias=True) | {"jobs": {"j": job}})
+    message = "jobs.j.trainer.name: found ddp without NCCL on topology rails, allowed where hosts have several NICs"
+    with pytest.raises(UsageError, match=message) if is_refused else nullcontext():
+        RackProvider(write(2)).check_trial(trial)
 
 
 def test_a_topology_may_have_some_of_the_nics(write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:

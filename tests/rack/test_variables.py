@@ -203,8 +203,12 @@ def test_a_published_set_is_what_servers_get_and_switches_must_have(inventory_fi
     assert requested == {**parameters, "T_us": 100, "g_code": 1019, "clamp_target_rate": 0}
     inventory_file.write_text(text.replace("Kmin_cells: 1000", "Kmin_cells: 900"))
     other = replace(rack, inventory=read_inventory(inventory_file))
-    with pytest.raises(RackError, match=r"vars.ecn: found Kmin_bytes=72000 .*expected Kmin_bytes=80000"):
+    with pytest.raises(RackError, match=r"switch tor0: ecn: found Kmin_bytes=72000 .*expected Kmin_bytes=80000"):
         other.prepare(spec)
+    own = "ecn: {cell_bytes: 80, Kmin_cells: 1000, Kmax_cells: 1500, Pmax_percent: 100}"
+    inventory_file.write_text(text.replace("ports: {s2:", f"{own}\n          ports: {{s2:"))
+    with pytest.raises(RackError, match=r"switch tor1: ecn: found Kmin_bytes=80000 Kmax_bytes=120000"):
+        replace(rack, inventory=read_inventory(inventory_file)).prepare(spec)
 
 
 def test_queues_that_a_racks_ports_lack_are_refused(inventory_file: Path) -> None:

@@ -21,6 +21,7 @@ from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.hosts.programs import Program, call, check_call
 from roundabout.runner.machine import machine_lease, undo_journal
 from roundabout.runner.machine.process_leftovers import find_leftovers, process_name
+from roundabout.runner.machine.state import user_folder
 from roundabout.runner.tables.rows import RecordError, Samples, parse_event
 from roundabout.testbeds.lab import provider
 from roundabout.testbeds.lab.network import namespaces
@@ -341,6 +342,64 @@ def test_a_journal_of_an_earlier_version_is_replayed(tmp_path):
     assert undone == [{"kind": "a"}]
 
 
+def test_journals_of_earlier_versions_are_moved_and_replayed(tmp_path, monkeypatch):
+    former, folder, undone = tmp_path / "rb-1000" / "runs", tmp_path / "roundabout" / "runs", []
+    former.mkdir(parents=True)
+    (former / "id.json").write_text('{"run": "x", "pending": [{"kind": "a"}, {"kind": "b"}]}')
+    monkeypatch.setattr(undo_journal, "FORMER_JOURNALS", former)
+    assert undo_journal.runs_with_journal(folder) == ["id"]
+
+    def undo(entry):
+        if entry["kind"] == "a":
+            raise RoundaboutError("no")
+        undone.append(entry)
+
+    (failed,) = undo_journal.replay(folder, undo, lambda _line: None)
+    assert undone == [{"kind": "b"}]
+    assert json.loads((folder / "id.json").read_text())["pending"] == failed.entries == [{"kind": "a"}]
+    assert not former.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"XDG_STATE_HOME": "/scratch/alice"}, "/scratch/alice/roundabout"),
+        ({"XDG_STATE_HOME": "", "HOME": "/home/alice"}, "/home/alice/.local/state/roundabout"),
+        ({"XDG_STATE_HOME": "relative", "HOME": "/home/alice"}, "/home/alice/.local/state/roundabout"),
+    ],
+)
+def test_an_ordinary_users_journals_survive_a_reboot(given, expected, monkeypatch):
+    """XDG Base Directory Specification 0.8: a path that is empty or relative is ignored."""
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    assert str(user_folder()) == expected
+
+
+def test_a_journal_of_a_machine_with_the_same_home_is_named_and_kept(tmp_path, monkeypatch, capsys):
+    journals = tmp_path / "roundabout" / "runs" / "login1"
+    other = journals.with_name("login2") / "id.json"
+    other.parent.mkdir(parents=True)
+    other.write_text('{"run": "x", "pending": [{"kind": "a"}]}')
+    monkeypatch.setattr(clean, "STATE", tmp_path / "state")
+    monkeypatch.setattr(clean, "JOURNALS", journals)
+    monkeypatch.setattr(clean, "undo", None)  # so that a call fails
+    clean.command()
+    assert f"kept {other}: once that run has ended, `roundabout clean` on login2 undoes" in capsys.readouterr().out
+    assert other.exists()
+
+
+def test_a_folder_that_cannot_have_journals_is_one_message(tmp_path, monkeypatch):
+    journals = tmp_path / "file" / "runs"
+    journals.parent.write_text("")
+    monkeypatch.setattr(undo_journal, "JOURNALS", journals)
+    with (
+        pytest.raises(RoundaboutError, match=f"cannot write {journals}: Not a directory") as refused,
+        undo_journal.open_journal("id", tmp_path / "run", journals),
+    ):
+        pass
+    assert "set XDG_STATE_HOME" in str(refused.value.hint)
+
+
 @pytest.mark.parametrize("kind", [LabProvider, RackProvider])
 def test_an_entry_of_a_kind_of_another_version_is_kept(kind):
     with pytest.raises(RoundaboutError, match="found a debt of the unknown kind 'teapot', expected one of: testbed"):
@@ -362,7 +421,7 @@ def test_other_lab_hosts_are_restored_if_one_refuses(monkeypatch, tmp_path):
     monkeypatch.setattr(provider, "check_call", restore)
     with pytest.raises(RoundaboutError, match="s0: could not restore"):
         LabProvider().undo({"kind": "settings", "testbed": "lab", "owner": "run1"})
-    assert restored == ["s1", "s2"]
+    assert sorted(restored) == ["s1", "s2"]  # in parallel
 
 
 def test_samples_become_columns_by_their_header():

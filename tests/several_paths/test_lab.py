@@ -11,16 +11,20 @@ import pytest
 
 from roundabout.core.paths import ROOT
 from roundabout.plan.routes import list_routes
+from roundabout.runner.trial.cross_traffic import sender_command, sink_command, traffic_endpoints
 from roundabout.runner.trial.jobs import job_description, source_ports, worker_ports
 from roundabout.spec import TrialSpec
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.forwarding import switch_routes
+from tests.deadline import wait_for
 from tests.running import Running
 from tests.several_paths.fabrics import leaf_spine, rails
 from tests.several_paths.lab_transfers import SENT, build_lab, carried, send
 from tests.several_paths.trials import build_leaf_spine, build_rails, planned
 
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")]
+
+PROGRAMS = {"consistent": ROOT / "build/bin", "iperf": ROOT / "crossgen"}  # folders of generators' programs
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +104,29 @@ def play(lab: Lab, spec: TrialSpec) -> list[list[Any]]:
         for worker in workers:
             worker.begin()
         return [worker.events() for worker in workers]
+
+
+@pytest.mark.parametrize("kind", ["consistent", "iperf"])
+def test_cross_traffic_takes_the_nics_of_its_rail(kind: str) -> None:
+    """Real generators of rail 1: what comes back leaves by it, too."""
+    traffic = {"kind": kind, "from": "s0", "to": ["s1"], "load_gbps": 20, "rail": 1}
+    fields = {"cross_traffic": {"other": traffic}, "queue": "step"}
+    trial = planned(build_rails(rails(), ["s0", "s1"], "ring", 1, 0.5, **fields))
+    (part,) = traffic_endpoints(trial)
+    with build_lab(trial.spec.topology, verify=False) as lab, ExitStack() as stack:
+        lab.prepare(trial.spec)
+        programs = {"s1": sink_command(lab, "s1", part), "s0": sender_command(lab, trial, part)}
+        for host, words in programs.items():
+            own = [word.replace(f"{lab.hosts[host].prefix}/bin", str(PROGRAMS[kind])) for word in words]
+            running = Running(["nsenter", "-t", str(lab.live_pids()[host]), "-n", "--", *own])
+            stack.callback(running.kill)
+            running.say(f"secret {part.secret}")
+            while running.event().get("event") != "ready":
+                pass
+        before = carried(lab)
+        running.begin()
+        wait_for(lambda: (carried(lab) - before)["s1-1", "s1"] > SENT)
+        assert {link for link, _ in carried(lab) - before} == {"s0-1", "s1-1"}
 
 
 @pytest.mark.parametrize("pxn", [False, True])

@@ -9,15 +9,18 @@ from hypothesis import given, settings, strategies as st
 from pydantic import ValidationError
 
 from roundabout import load_experiment
-from roundabout.models.fluid import fluid_jobs
+from roundabout.models.fluid import ResidualCapacity, fluid_jobs, residual_of_loads
+from roundabout.models.packets import PS_PER_MS, Fabric, Load, Loads, Streams, play_trial
 from roundabout.models.packets.network import number_ports
 from roundabout.plan.routes import FlowRoute, list_routes
-from roundabout.spec import SpecError
+from roundabout.runner.trial.cross_traffic import sender_command, sink_command, traffic_endpoints
+from roundabout.spec import SpecError, TrialSpec
 from roundabout.spec.routing import Flow, Routing
 from roundabout.spec.topology import Topology
+from roundabout.testbeds.fluid.engine_trial import compute_trial
 from tests.packets.comparisons.flow_level import differences_ms
 from tests.several_paths.fabrics import rails
-from tests.several_paths.trials import build_rails
+from tests.several_paths.trials import build_rails, plan_lab, planned
 
 pytestmark = pytest.mark.unit
 
@@ -48,6 +51,50 @@ def test_flows_between_rails_cross_the_spine_or_nvlink(pxn: bool, between: tuple
     }
     names = {ranks: tuple(hop.link.name.split("-")[-1] for hop in path) for ranks, path in paths.items()}
     assert (names[0, 2], names[1, 3], names[0, 3]) == (("0", "0"), ("1", "1"), between)
+
+
+def beside(rail: int, load_gbps: float = 30, kind: str = "iperf") -> TrialSpec:
+    """Return a trial of a job on rail 0, beside cross traffic on a rail."""
+    traffic = {"kind": kind, "from": "s0", "to": ["s1"], "load_gbps": load_gbps, "transport": {"name": "dctcp"}}
+    traffic |= {"rail": rail} if rail else {}
+    return build_rails(rails(), ["s0", "s1"], "ring", 1, 0.9, cross_traffic={"other": traffic})
+
+
+@pytest.mark.parametrize("rail", [0, 1])
+def test_cross_traffic_takes_the_nics_of_its_rail(rail: int) -> None:
+    routes = [route.cables for route in list_routes(beside(rail)) if route.user == "other"]
+    assert routes == [(f"s0-{rail}", f"s1-{rail}")]
+
+
+def test_a_rail_that_hosts_lack_is_refused() -> None:
+    with pytest.raises(
+        SpecError, match=r"cross_traffic\.other\.rail: found 2, expected less than 2, the number of NICs"
+    ):
+        beside(2)
+
+
+def test_both_models_slow_jobs_by_cross_traffic_on_their_rail_alone() -> None:
+    def lasted_ms(rail: int) -> list[float]:
+        spec = beside(rail)
+        computed = compute_trial(spec, ResidualCapacity.constant(residual_of_loads(spec))).iterations["j"][0][-1]
+        loads = Loads(0.0, {"other": Load(streams=Streams(8, 10, 0.9, 1.0, 2000.0))})
+        played = play_trial(spec, 1, Fabric(), 1.0, loads=loads).iterations["j"][0][-1]
+        return [float(computed[2] - computed[0]), float(played["end_ps"] - played["start_ps"]) / PS_PER_MS]
+
+    for shared_ms, apart_ms in zip(lasted_ms(0), lasted_ms(1), strict=True):
+        assert shared_ms > 1.3 * apart_ms
+
+
+@pytest.mark.parametrize("kind", ["iperf", "consistent"])
+def test_programs_of_cross_traffic_get_the_addresses_of_its_rail(kind: str) -> None:
+    lab, trial = plan_lab(rails()), planned(beside(1, kind=kind))
+    (part,) = traffic_endpoints(trial)
+    own, other = (lab.hosts[host].nics[1].address for host in ("s0", "s1"))
+    assert any(word.partition(":")[0] == other for word in sink_command(lab, "s1", part))
+    words = " ".join(sender_command(lab, trial, part))
+    assert f"--bind {own}" in words
+    assert other in words
+    assert lab.hosts["s1"].address not in words
 
 
 def test_packets_that_come_back_enter_by_the_nics_that_the_flow_used() -> None:

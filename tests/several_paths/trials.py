@@ -31,12 +31,14 @@ def build_crossing_ring(seed: int) -> TrialSpec:
     return build("leaf-spine", jobs, profiles, "dcqcn", topologies=topologies, routing=routing)
 
 
-def build_rails(topology: Topology, workers: list[str], pattern: str, flows: int, share: float) -> TrialSpec:
+def build_rails(
+    topology: Topology, workers: list[str], pattern: str, flows: int, share: float, **fields: Any
+) -> TrialSpec:
     """Return a trial of one job on hosts with several NICs, which requires `share` of one link."""
     fabric = topology.model_dump(mode="json", by_alias=True, exclude={"name"})
     jobs = {"j": {"profile": "p", "workers": workers, "flows": flows}}
     profiles = {"p": profile(pattern, RAILS_SIZE, share, 1.0)}
-    return build("rails", jobs, profiles, "dctcp", topologies={"rails": fabric})
+    return build("rails", jobs, profiles, "dctcp", topologies={"rails": fabric}, **fields)
 
 
 def _topology(routing: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from roundabout.runner.hosts.connections import LocalConnection
-from roundabout.runner.hosts.slurm_allocation import Allocation, AllocationError
+from roundabout.runner.hosts.slurm_allocation import Allocation, AllocationError, describe_own_allocation
 from roundabout.spec.training.launch import SLURM_PROBE
 from tests.deadline import wait_for
 
@@ -75,6 +75,16 @@ def test_an_allocation_that_the_run_has_already_is_used_and_kept(home: Path) -> 
         assert held.step("s0")[:3] == ("srun", "--jobid=9", "--nodelist=node7")
     assert not (home / "requested").exists()
     assert not (home / "cancelled").exists()
+
+
+def test_an_inherited_allocation_is_named_where_workers_are_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    assert describe_own_allocation(["s0"]) is None
+    monkeypatch.setenv("SLURM_JOB_ID", "9")
+    assert describe_own_allocation([]) is None
+    notice = describe_own_allocation(["s0", "s1"])
+    assert notice
+    assert notice.startswith("workers on s0, s1 are steps of Slurm's job 9, which SLURM_JOB_ID names")
 
 
 def test_busy_nodes_are_one_message(home: Path) -> None:

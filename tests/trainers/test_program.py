@@ -61,6 +61,24 @@ PERFTEST_BW = """
  8          224958464        0.00               0.48   		   7.498617
  1024       1000             0.00               5544.28		   5.677340
 """
+PERFTEST_QOS = """
+ #bytes    #sl      #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
+ 65536      3           5000           97.50              96.53                  0.184116
+"""
+PERFTEST_PORTS = """
+ #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]   BW Port1[Gb/sec]\
+   MsgRate Port1[Mpps]   BW Port2[Gb/sec]   MsgRate Port2[Mpps]
+ 65536      10000            97.50              96.53		   0.184116        48.27              0.092058\
+              48.26              0.092058
+"""
+PERFTEST_CPU = """
+ #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]    CPU_Util[%]
+ 65536      5000             97.50              96.53		     0.184116	    12.50
+"""
+PERFTEST_LAT_DURATION = """
+ #bytes        #iterations       t_avg[usec]    tps average
+ 2             2500410            1.20            833470.12
+"""
 PERFTEST_LAT = """
  TX depth        : 1
  #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile
@@ -120,7 +138,33 @@ def test_rows_of_perftest_have_a_bandwidth_whatever_its_unit():
     found = parsed("perftest-bw", PERFTEST_BW)
     bandwidths = [event["bus_bandwidth_gbps"] for event in found]
     assert bandwidths == pytest.approx([0.48, 5544.28 * 2**20 * 8 / 1e9], rel=1e-3)
-    assert parsed("perftest-bw", PERFTEST_LAT) == []
+    assert parsed("perftest-bw", PERFTEST_LAT) == parsed("perftest-bw", PERFTEST_LAT_DURATION) == []
+
+
+@pytest.mark.parametrize("output", [PERFTEST_QOS, PERFTEST_PORTS, PERFTEST_CPU])
+def test_rows_of_perftest_with_more_columns_have_the_same_message_rate(output):
+    """Columns of linux-rdma/perftest 00b55b6 (RESULT_FMT_G_QOS, RESULT_FMT_G_PER_PORT, RESULT_EXT_CPU_UTIL)."""
+    (found,) = parsed("perftest-bw", output)
+    assert found["bus_bandwidth_gbps"] == pytest.approx(96.53, rel=1e-3)
+    assert parsed("perftest-lat", output) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        ("perftest-bw", " 65536      5000             nan              nan		     nan"),
+        ("perftest-bw", " 65536      5000             0.00              0.00		     0.000000"),
+        (
+            "perftest-lat",
+            " 2       1000     1.42      1.93     1.47     -nan     -nan     1.57     1.93",
+        ),
+        ("perftest-lat", " 2             0            -nan            0.00"),
+    ],
+)
+def test_a_figure_of_perftest_that_is_no_number_is_named(name, row):
+    """C's printf of 0/0 by a test that moved nothing."""
+    with pytest.raises(ValueError, match="for (us|mpps) in the line .*, allowed is a positive number"):
+        parsed(name, f"{row}\n")
 
 
 def test_rows_of_perftest_have_the_mean_latency():
@@ -130,6 +174,7 @@ def test_rows_of_perftest_have_the_mean_latency():
         parsed("perftest-lat", " 2       1000          1.27           3.34         1.33        1.34\n")
     ) == [1.34]
     assert parsed("perftest-lat", PERFTEST_BW) == []
+    assert lasted_us(parsed("perftest-lat", PERFTEST_LAT_DURATION)) == [1.2]  # RESULT_FMT_LAT_DUR: of `-D 3`
 
 
 def test_iterations_of_megatron_have_a_time_and_a_loss():

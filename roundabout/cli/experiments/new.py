@@ -14,6 +14,8 @@ from roundabout.core.paths import IS_CHECKOUT, ROOT
 from roundabout.spec.assembly.library import EXPERIMENTS
 from roundabout.spec.base import NAME_RULE, Name
 from roundabout.spec.fabrics import FABRICS, Fabric, write_topology
+from roundabout.spec.flow_readers import Scene, read_scene
+from roundabout.spec.topology import Topology
 from roundabout.store.files import write_text
 from roundabout.terminal.lines import print_line
 
@@ -35,9 +37,17 @@ ON_A_DUMBBELL = {
 
 def command(
     name: Annotated[str, typer.Argument(help="Name of the experiment. The file is NAME.yaml in this folder.")],
-    fabric: Annotated[
+    source: Annotated[
         str | None,
-        typer.Option("--from", metavar="FABRIC", help=f"Also create its topology: {', '.join(FABRICS)}."),
+        typer.Option(
+            "--from",
+            metavar="FABRIC|FILE",
+            help=f"Also create its topology: {', '.join(FABRICS)}, or a file of flows with --topology.",
+        ),
+    ] = None,
+    topology: Annotated[
+        Path | None,
+        typer.Option(help="Topology of a file of flows: htsim's .topo for a .cm, HPCC's topology.txt for a flow.txt."),
     ] = None,
     servers: Annotated[int, typer.Option(min=2, max=4096, help="Servers of the fabric.")] = 16,
     oversubscription: Annotated[
@@ -46,30 +56,49 @@ def command(
 ) -> None:
     """Create an experiment file with comments as a starting point. The experiment is valid and can be run.
 
-    With --from, create its topology, too, in topologies/NAME.yaml, with several paths at 400 Gbit/s.
+    With --from, create its topology, too, in topologies/NAME.yaml: of a fabric with several paths at 400 Gbit/s, or of
+    another simulator's files. Each flow of such a file is a job that sends once.
     """
     try:
         TypeAdapter(Name).validate_python(name)
     except ValidationError:
         raise UsageError(f"found '{name}', expected a name of {NAME_RULE}") from None
-    if fabric not in (None, *FABRICS):
-        raise UsageError(f"--from: found '{fabric}', expected one of {', '.join(FABRICS)}")
-    path, topology = Path(f"{name}.yaml"), Path("topologies") / f"{name}.yaml"
-    shape = FABRICS[fabric](servers, oversubscription) if fabric else None
-    values = _on_a_fabric(shape) if shape else ON_A_DUMBBELL
+    if source is None or source in FABRICS:
+        if topology is not None:
+            raise UsageError("--topology: found it without a file of flows, expected --from FILE beside it")
+        shape = FABRICS[source](servers, oversubscription) if source else None
+        built = shape.topology(name) if shape else None
+        text = _fill_template(name, _on_a_fabric(shape) if shape else ON_A_DUMBBELL)
+        testbed = "fluid"
+    else:
+        scene = _read_scene(source, topology, name)
+        built, text, testbed = scene.topology, scene.experiment(name), "packets"
+        for each in scene.unused:
+            print_line(f"not used: {each}")
+    _write(name, text, built)
+    print_line(f"  roundabout run {name}.yaml --testbed {testbed}")
+
+
+def _read_scene(source: str, topology: Path | None, name: str) -> Scene:
+    """Return the scene of a file of flows. Raises UsageError, also if there is no such file or no topology."""
+    if not Path(source).exists():
+        raise UsageError(f"--from: found '{source}', expected one of {', '.join(FABRICS)}, or a file of flows")
+    if topology is None:
+        raise UsageError(f"--topology: found nothing, expected the topology that the flows of {source} cross")
+    return read_scene(Path(source), topology, name)
+
+
+def _write(name: str, text: str, topology: Topology | None) -> None:
+    """Write an experiment and its topology. Raises UsageError if there is a file of that name."""
+    path, beside = Path(f"{name}.yaml"), Path("topologies") / f"{name}.yaml"
     _check_new(path, f"roundabout run {path}")
-    if shape:
-        topology.parent.mkdir(exist_ok=True)
-        _check_new(topology, f"give another name, or use it: topology: {name}")
-        write_text(topology, write_topology(shape.topology(name)))
-        print_line(topology)
-    text = _fill(TEMPLATE.read_text(), values)
-    schema = EXPERIMENTS / "schema" / "experiment.json"
-    write_text(
-        path, _fill(text, {"NAME": name, "SCHEMA": str(schema), "FIELDS": str(REFERENCE if IS_CHECKOUT else schema)})
-    )
+    if topology:
+        beside.parent.mkdir(exist_ok=True)
+        _check_new(beside, f"give another name, or use it: topology: {name}")
+        write_text(beside, write_topology(topology))
+        print_line(beside)
+    write_text(path, text)
     print_line(path)
-    print_line(f"  roundabout run {path} --testbed fluid")
 
 
 def _on_a_fabric(fabric: Fabric) -> dict[str, str]:
@@ -93,6 +122,13 @@ def _on_a_fabric(fabric: Fabric) -> dict[str, str]:
         "DEMAND": f"{320 * nics}",
         "FACTOR": "routing.seed: [1, 2, 3, 4]",
     }
+
+
+def _fill_template(name: str, values: dict[str, str]) -> str:
+    """Return the commented experiment of that name."""
+    schema = EXPERIMENTS / "schema" / "experiment.json"
+    places = {"NAME": name, "SCHEMA": str(schema), "FIELDS": str(REFERENCE if IS_CHECKOUT else schema)}
+    return _fill(_fill(TEMPLATE.read_text(), values), places)
 
 
 def _fill(template: str, values: dict[str, str]) -> str:

@@ -42,6 +42,7 @@ Traffic = Annotated[
 def command(inventory: Inventory, traffic: Traffic = False, as_json: Json = False) -> None:
     """Compare the hosts with their inventory and print the drift. Change nothing. Exit with 1 if there is drift."""
     rack = _rack_provider(inventory) if traffic else None
+    _print_rail_gaps(Path(inventory))
     try:
         reports = run("verify", inventory).reports
     except playbooks.ProvisionError as error:
@@ -79,6 +80,16 @@ def _rack_provider(inventory: str) -> "RackProvider":
         raise UsageError(f"--traffic: found {inventory}, expected an inventory of a rack", "a lab has no RDMA")
     undo_when_ended()
     return RackProvider(Path(inventory))
+
+
+def _print_rail_gaps(inventory: Path) -> None:
+    """Name servers with fewer NICs than others. This is no drift, because a rack may be so."""
+    if inventory.is_file():  # and not a lab
+        from roundabout.testbeds.rack.inventory import read_inventory  # noqa: PLC0415 - as in `_rack_provider`
+        from roundabout.testbeds.rack.rail_check import MEND, find_rail_gaps  # noqa: PLC0415
+
+        for host, found in find_rail_gaps(read_inventory(inventory)):
+            typer.echo(f"{host} nics: {found}; {MEND}", err=True)
 
 
 def show_traffic(rows: "list[Row]") -> None:

@@ -42,6 +42,8 @@ def command() -> None:
     except BusyError as error:
         if _has_leftovers():
             failed.append(error)
+    for path in undo_journal.journals_of_other_machines(JOURNALS):
+        report(f"kept {path}: once that run has ended, `roundabout clean` on {path.parent.name} undoes what it left")
     undo_journal.raise_together(failed)
     if not reported:
         typer.echo("nothing to undo")

@@ -50,8 +50,8 @@ def residual_of_loads(spec: TrialSpec) -> dict[Direction, float]:
     left = capacities(spec.topology)
     for traffic in spec.cross_traffic.values():
         taken = traffic.load_gbps * BYTES_PER_MS_OF_GBPS / len(traffic.receivers)
-        for receiver in traffic.receivers:
-            for edge in spec.topology.directions(spec.topology.path(traffic.sender, receiver)):
+        for flow in traffic.flows:
+            for edge in spec.topology.directions(spec.topology.path(*flow)):
                 left[edge] = max(left[edge] - taken, 0.0)
     return left
 
@@ -88,9 +88,9 @@ def _flows_by_edge(spec: TrialSpec, schedules: Mapping[str, Schedule]) -> dict[D
     parts: defaultdict[Direction, list[Floats]] = defaultdict(list)
     for name, each in schedules.items():
         traffic = spec.cross_traffic[name]
-        for place, receiver in enumerate(traffic.receivers):
+        for place, flow in enumerate(traffic.flows):
             own = each.receivers == place
-            for edge in spec.topology.directions(spec.topology.path(traffic.sender, receiver)):
+            for edge in spec.topology.directions(spec.topology.path(*flow)):
                 parts[edge].append(np.stack([each.starts_ms[own], each.sizes[own]]))
     together = {edge: np.concatenate(flows, axis=1) for edge, flows in parts.items()}
     ordered = {edge: flows[:, np.argsort(flows[0], kind="stable")] for edge, flows in together.items()}

@@ -88,16 +88,15 @@ class AddedTraffic:
 
     def add_pools(self, ports: Ports, settings: Mapping[str, int]) -> None:
         """Add a pool for each receiver and class. `settings` are those of TCP. Raises UnsupportedError."""
-        for receiver in self.traffic.receivers:
+        for flow in self.traffic.flows:
             for _ in range(self.load.classes):
-                self._add_pool(receiver, ports, settings)
+                self._add_pool(flow, ports, settings)
 
-    def _add_pool(self, receiver: str, ports: Ports, settings: Mapping[str, int]) -> None:
-        topology, sender, transport = ports.topology, self.traffic.sender, self.traffic.transport
-        hosts = (topology.hosts.index(sender), topology.hosts.index(receiver))
-        flow = Flow(sender, receiver)
+    def _add_pool(self, flow: Flow, ports: Ports, settings: Mapping[str, int]) -> None:
+        topology, transport = ports.topology, self.traffic.transport
+        hosts = (topology.hosts.index(flow.sender), topology.hosts.index(flow.receiver))
         routes = ports.route(flow), ports.route(flow.turned)
-        rate_gbps = next(link.payload_rate_gbps for link in topology.links if sender in link.ends)
+        rate_gbps = topology.first_hop(flow.sender, flow.nics[0]).link.payload_rate_gbps
         values = transport_values(transport, rate_gbps)
         plan: Structure | None = None
         if transport.name in NAMES:

@@ -51,11 +51,11 @@ def _crossing_packet_hops(spec: TrialSpec) -> float:
     segment = segment_bytes(spec.topology.mtu_bytes)
     per_s, left = 0.0, 1.0
     for traffic in spec.cross_traffic.values():
-        for receiver in traffic.receivers:
+        for flow in traffic.flows:
             load_gbps = traffic.load_gbps / len(traffic.receivers)
-            links = len(spec.topology.path(traffic.sender, receiver))
+            links = len(spec.topology.path(*flow))
             per_s += PACKETS_A_SEGMENT * load_gbps * BYTES_PER_S_OF_GBPS / segment * links
-            left -= load_gbps / spec.topology.path_payload_gbps(traffic.sender, receiver)
+            left -= load_gbps / spec.topology.path_payload_gbps(flow.sender, flow.receiver, nics=flow.nics)
     return per_s * expected_s(spec) / max(left, MIN_LEFT)
 
 

@@ -6,8 +6,9 @@ connection ends the allocation and every program in it. `srun` on each worker's 
 forwards the worker's input and output over our connection to the host.
 """
 
+import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Self
 
@@ -15,6 +16,8 @@ from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.connections import Connection, LostHostError
 from roundabout.runner.hosts.programs import Program, call, check_call
 
+OWN_ALLOCATION = "SLURM_JOB_ID"
+"""Environment variable with the id of the Slurm job in which this process runs, also of a shell that inherited it."""
 GRANT_TIMEOUT_S = 20  # time limit of salloc to grant free nodes; nodes of the previous trial may still be in cleanup
 ANSWER_TIMEOUT_S = 20  # further time in which salloc reports a refusal
 END_TIMEOUT_S = 10
@@ -33,6 +36,17 @@ STEP = (
 def srun_prefix(job: str, node: str) -> tuple[str, ...]:
     """Return the command prefix that starts a program as a step of the Slurm job `job` on its node `node`."""
     return ("srun", f"--jobid={job}", f"--nodelist={node}", *STEP)
+
+
+def describe_own_allocation(hosts: Collection[str]) -> str | None:
+    """Return a notice that workers on `hosts` are steps of this process' own Slurm job, or None if they are not."""
+    own = os.environ.get(OWN_ALLOCATION)
+    if own is None or not hosts:
+        return None
+    return (
+        f"workers on {', '.join(hosts)} are steps of Slurm's job {own}, which {OWN_ALLOCATION} names, and no nodes are "
+        f"allocated for them; `unset {OWN_ALLOCATION}` for an allocation of their own"
+    )
 
 
 class AllocationError(RoundaboutError):

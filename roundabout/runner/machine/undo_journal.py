@@ -6,6 +6,7 @@ undoing them again is harmless. Readers and writers hold the machine's lease. Th
 holder's own belongs to a dead run.
 """
 
+import platform
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -13,10 +14,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from roundabout.core.errors import RoundaboutError
-from roundabout.runner.machine.state import ROOT_STATE, STATE, make_private, remove_empty
+from roundabout.runner.machine.state import ROOT_STATE, STATE, make_private, remove_empty, user_folder
 from roundabout.store import files
 
-JOURNALS = Path("/var/lib/roundabout/runs") if STATE == ROOT_STATE else STATE / "runs"
+ROOT_JOURNALS = Path("/var/lib/roundabout/runs")
+# Several machines may share a home: a journal of another one may belong to a live run.
+JOURNALS = ROOT_JOURNALS if STATE == ROOT_STATE else user_folder() / "runs" / platform.node()
+# Journals of ordinary users of earlier versions, which must still be replayed after an upgrade.
+FORMER_JOURNALS = STATE / "runs"
+OTHER_FOLDER = "set XDG_STATE_HOME to a folder that you may write, and that a reboot does not empty"
 # Key of the entries in journals of earlier versions, which must still be replayed after an upgrade.
 FORMER_KEY = "owed"
 
@@ -86,7 +92,7 @@ def open_journal(run_id: str, run_path: Path, folder: Path) -> Iterator[Journal]
 
     Raises RoundaboutError if the block or the undoing of an entry failed. Several errors are combined.
     """
-    with files.disk_errors(folder):
+    with files.disk_errors(folder, OTHER_FOLDER if folder == JOURNALS != ROOT_JOURNALS else None):
         make_private(folder)
     journal = Journal(folder / f"{run_id}.json", run_path)
     errors = []
@@ -102,8 +108,14 @@ def open_journal(run_id: str, run_path: Path, folder: Path) -> Iterator[Journal]
 
 
 def runs_with_journal(folder: Path) -> list[str]:
-    """Return the ids of the runs that have a journal in `folder`."""
-    return sorted(path.stem for path in folder.glob("*.json"))
+    """Return the ids of the runs that have a journal in `folder` or in the former folder."""
+    return sorted({path.stem for each in (folder, FORMER_JOURNALS) for path in each.glob("*.json")})
+
+
+def journals_of_other_machines(folder: Path) -> list[Path]:
+    """Return the user's journals of other machines that share this user's home."""
+    found = folder.parent.glob("*/*.json") if folder != ROOT_JOURNALS else ()
+    return sorted(path for path in found if path.parent != folder)
 
 
 def run_path(run_id: str, folder: Path) -> Path | None:
@@ -117,6 +129,7 @@ def replay(folder: Path, undo: Undo, report: Callable[[str], None]) -> list[Clea
 
     `report` gets each run's id before its entries are undone. The caller must hold the machine's lease.
     """
+    _move_former_journals(folder)
     for partial in folder.glob(".*.partial"):  # of a run that was killed while it wrote
         partial.unlink()
     failed = []
@@ -127,6 +140,16 @@ def replay(folder: Path, undo: Undo, report: Callable[[str], None]) -> list[Clea
             failed.append(error)
     remove_empty(folder)
     return failed
+
+
+def _move_former_journals(folder: Path) -> None:
+    """Move the journals of earlier versions to `folder`, which a reboot does not empty. Raises StoreError."""
+    for path in FORMER_JOURNALS.glob("*.json"):
+        with files.disk_errors(folder):
+            make_private(folder)
+        with files.replace_file(folder / path.name) as file:
+            file.write(path.read_bytes())
+        _forget(path)
 
 
 def _replay_journal(path: Path, undo: Undo, report: Callable[[str], None]) -> None:

@@ -103,10 +103,15 @@ def open_host_session(provider: HostAccess, site: HostGroup, context: RunContext
     owner, journal, clock = site.name, context.journal, context.clock
     noted = {"owner": owner, "hosts": list(site.hosts), "where": dict(provider.where)}
     with ExitStack() as stack:
+
+        def register(kind: str, **named: str) -> None:
+            if site.settings_state:  # without root, hosts are not changed
+                entry = {"kind": kind, **named, **noted}
+                stack.enter_context(journal.register_undo(entry, provider.undo))
+
         provider.provision(site)  # what loads transports, too
         for transport in context.transports:
-            entry = {"kind": "transport", "name": transport.name, **noted}
-            stack.enter_context(journal.register_undo(entry, provider.undo))
+            register("transport", name=transport.name)
             provider.load_transport(transport, owner)
         pool = stack.enter_context(ThreadPoolExecutor(len(site.hosts), thread_name_prefix="host"))
         connections = {host: stack.enter_context(closing(provider.connect(site, host))) for host in site.hosts}
@@ -115,7 +120,7 @@ def open_host_session(provider: HostAccess, site: HostGroup, context: RunContext
         clocks |= {host: _clock(site, connections[host], clock) for host in site.hosts}
         for each in clocks.values():
             stack.callback(each.stop)
-        stack.enter_context(journal.register_undo({"kind": "settings", "testbed": owner, **noted}, provider.undo))
+        register("settings", testbed=owner)
         controller = stack.enter_context(closing(LocalConnection()))
         session = HostSession(site, owner, provider.sampler, connections, clocks, controller, provider.check_held, pool)
         _run_probes(session, context.probes)

@@ -21,7 +21,7 @@ from roundabout.runner.hosts.connections import LostHostError
 from roundabout.runner.hosts.deadlines import take_within, time_slices
 from roundabout.runner.hosts.host_group import Host, HostGroup
 from roundabout.runner.hosts.programs import Program
-from roundabout.runner.hosts.slurm_allocation import Allocation
+from roundabout.runner.hosts.slurm_allocation import OWN_ALLOCATION, Allocation
 from roundabout.runner.observer import Observer
 from roundabout.runner.session import host_settings
 from roundabout.runner.session.host_session import HostSession
@@ -80,7 +80,7 @@ def execute_attempt(
     If the attempt ends early, the measurement has the data until then, and the cause is one of its invalid reasons.
     """
     shared = {host: session.connections[host] for host in slurm_hosts(trial)}
-    allocation = Allocation(shared, f"roundabout-{session.owner}", os.environ.get("SLURM_JOB_ID"))
+    allocation = Allocation(shared, f"roundabout-{session.owner}", os.environ.get(OWN_ALLOCATION))
     attempting = AttemptContext(session, trial, clock, observer, attempt, Measurement(), allocation)
     try:
         with allocation:

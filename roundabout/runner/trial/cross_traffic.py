@@ -133,7 +133,7 @@ def sink_command(site: HostGroup, receiver: str, part: TrafficEndpoint) -> list[
             *_iperf(host),
             "server",
             "--bind",
-            host.address,
+            host.nics[part.spec.rail].address,
             "--port",
             str(part.port),
             "--congestion",
@@ -142,7 +142,13 @@ def sink_command(site: HostGroup, receiver: str, part: TrafficEndpoint) -> list[
         ]
     crossgen = str(host.prefix / "bin" / "crossgen")
     dscp = _dscp(site, part)
-    return [crossgen, "sink", "--bind", f"{host.address}:{part.port}", *(["--dscp", str(dscp)] if dscp else [])]
+    return [
+        crossgen,
+        "sink",
+        "--bind",
+        f"{host.nics[part.spec.rail].address}:{part.port}",
+        *(["--dscp", str(dscp)] if dscp else []),
+    ]
 
 
 def sender_command(site: HostGroup, trial: PlannedTrial, part: TrafficEndpoint) -> list[str]:
@@ -194,18 +200,26 @@ def _iperf(host: Host) -> list[str]:
 def _iperf_load(site: HostGroup, trial: PlannedTrial, part: TrafficEndpoint) -> list[str]:
     spec = part.spec
     (receiver,) = spec.receivers
+    link_gbps = trial.spec.topology.path_payload_gbps(spec.sender, receiver, nics=(spec.rail, spec.rail))
     words = {
-        "to": site.hosts[receiver].address,
+        "to": site.hosts[receiver].nics[spec.rail].address,
         "port": part.port,
         "load-gbps": site.rate_on_host_bps(spec.load_gbps) / 1e9,
-        "parallel": parallel_connections(spec.load_gbps, trial.spec.topology.path_payload_gbps(spec.sender, receiver)),
+        "parallel": parallel_connections(spec.load_gbps, link_gbps),
         "congestion": spec.transport.kernel_name,
         "probe-s": round(site.ms_on_host(PROBE_MS) / 1e3),
     }
     if dscp := _dscp(site, part):
         words["dscp"] = dscp
+    if source := _source(site, spec):
+        words["bind"] = source
     given = [word for name, value in words.items() for word in (f"--{name}", str(value))]
     return [*_iperf(site.hosts[spec.sender]), "load", *given, "--secret"]
+
+
+def _source(site: HostGroup, spec: CrossTraffic) -> str | None:
+    """Return the address to send from, or None for that of the first NIC, which routes choose."""
+    return site.hosts[spec.sender].nics[spec.rail].address if spec.rail else None
 
 
 def _dscp(site: HostGroup, part: TrafficEndpoint) -> int:
@@ -226,11 +240,14 @@ def parallel_connections(load_gbps: float, link_gbps: float) -> int:
 
 def _way(site: HostGroup, part: TrafficEndpoint) -> list[str]:
     spec = part.spec
-    to = ",".join(f"{receiver}={site.hosts[receiver].address}:{part.port}" for receiver in spec.receivers)
+    addresses = {receiver: site.hosts[receiver].nics[spec.rail].address for receiver in spec.receivers}
+    to = ",".join(f"{receiver}={address}:{part.port}" for receiver, address in addresses.items())
     dscp = _dscp(site, part)
     options = [*([f"dscp={dscp}"] if dscp else []), f"cc={spec.transport.kernel_name}"]
     classes = ("burst", "quiet") if spec.kind == "burst" else ("consistent",)
     words = ["--to", to, "--warm-up-s", str(lead_time_s(site))]
+    if source := _source(site, spec):
+        words += ["--bind", f"{source}:0"]
     if spec.connections == "fresh":
         words += ["--fresh-connections", "--most-connections", str(MAX_FRESH)]
     return words + [word for name in classes for word in ("--class", ":".join([name, *options]))]

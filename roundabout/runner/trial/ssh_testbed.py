@@ -14,6 +14,7 @@ from roundabout.runner.disturbance.effect import estimate_disturbance
 from roundabout.runner.fidelity import Fidelity
 from roundabout.runner.hosts.connections import Connection, LostHostError
 from roundabout.runner.hosts.host_group import HostGroup
+from roundabout.runner.hosts.slurm_allocation import describe_own_allocation
 from roundabout.runner.machine.undo_journal import Entry
 from roundabout.runner.program_list import hash_artifacts
 from roundabout.runner.session import host_facts as facts
@@ -23,7 +24,7 @@ from roundabout.runner.testbed import Outcome, RunContext, TestbedProvider
 from roundabout.runner.transports import build_plugins
 from roundabout.runner.trial import captures, switch_queues, validity_checks
 from roundabout.runner.trial.attempt import execute_attempt
-from roundabout.runner.trial.jobs import datapaths
+from roundabout.runner.trial.jobs import datapaths, slurm_hosts
 from roundabout.runner.trial.measurement import Measurement, build_tables, feedback_us, host_units
 from roundabout.runner.trial.routes.route_readback import describe_differences
 from roundabout.spec.topology import Topology
@@ -132,6 +133,7 @@ class SshTestbed:
         except LostHostError as error:  # as good as lost during the attempt
             return Outcome({}, [str(error)], lost=True)
         self._provider.check_held()
+        self._notice_once("allocation", describe_own_allocation(slurm_hosts(trial)))
         received = self._site.echo_times()
         measured = execute_attempt(session, trial, self._context.clock, self._context.observer, attempt)
         self._provider.check_held()

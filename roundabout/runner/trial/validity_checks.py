@@ -240,7 +240,7 @@ def _merging_links(trial: PlannedTrial) -> set[tuple[str, str]]:
     """Return the links, each with its receiver, into which switches send traffic from several ingress ports."""
     spec, sides = trial.spec, defaultdict[tuple[str, str], set[str]](set)
     routes = [route for name in spec.jobs if trial.job in (None, name) for route in spec.routes_of(name)]
-    routes += [spec.topology.path(*pair) for traffic in spec.cross_traffic.values() for pair in traffic.pairs]
+    routes += [spec.topology.path(*flow) for traffic in spec.cross_traffic.values() for flow in traffic.flows]
     for route in routes:
         for before, hop in pairwise(route):
             sides[hop.link.name, hop.receiver].add(before.link.name)

@@ -175,7 +175,10 @@ def check_cross_traffic(merged: Merged, treatment: Treatment, topology: Topology
                 raise merged.error(where, quote_value(receiver), "other hosts than the sender, each once")
         if traffic.kind == "iperf" and len(traffic.receivers) > 1:
             raise merged.error((*here, "to"), f"{len(traffic.receivers)} hosts", "one: iperf has one server")
-        rate = max(topology.path_payload_gbps(traffic.sender, receiver) for receiver in traffic.receivers)
+        nics = min(len(topology.links_of(host)) for _, host in ends)
+        if traffic.rail >= nics:
+            raise merged.error((*here, "rail"), str(traffic.rail), f"less than {nics}, the number of NICs of its hosts")
+        rate = max(topology.path_payload_gbps(flow.sender, flow.receiver, nics=flow.nics) for flow in traffic.flows)
         if traffic.load_gbps > rate:
             found = f"{traffic.load_gbps:g} Gbit/s{merged.setting}"
             raise merged.error((*here, "load_gbps"), found, f"at most the {rate:g} Gbit/s of payload on its path")

@@ -14,7 +14,7 @@ import yaml
 from roundabout.core.errors import UsageError
 from roundabout.spec.frames import payload_share
 from roundabout.spec.reader.yaml_source import dump
-from roundabout.spec.topology import RATES, Topology
+from roundabout.spec.topology import RATES, Link, Topology
 
 LINE_RATE_GBPS = 400
 MTU_BYTES = 4200  # 4096 bytes of RoCE's payload, and headers
@@ -140,15 +140,15 @@ FABRICS: dict[str, Callable[[int, int], Fabric]] = {
 
 
 def write_topology(topology: Topology) -> str:
-    """Return a topology as YAML, one link a line. Links have the topology's rates."""
+    """Return a topology as YAML, one link a line."""
+    rates = {name: getattr(topology, name) for name in RATES}
     fields = {
         "schema": topology.schema_version,
         **topology.model_dump(mode="json", exclude_defaults=True, exclude={"routing", "hosts", "switches", "links"}),
-        **{name: int(getattr(topology, name)) for name in RATES},
+        **{name: int(rate) if rate.is_integer() else rate for name, rate in rates.items()},
     }
     lists = topology.model_dump(mode="json", exclude_defaults=True, include={"routing", "hosts", "switches"})
-    rates = dict.fromkeys(RATES, True)
-    links = [each.model_dump(mode="json", exclude_defaults=True, exclude=rates) for each in topology.links]
+    links = [_write_link(each, rates) for each in topology.links]
     return "".join(
         (
             dump(fields, WIDTH),
@@ -157,6 +157,12 @@ def write_topology(topology: Topology) -> str:
             *(f"  - {_flow(link)}" for link in links),
         )
     )
+
+
+def _write_link(link: Link, rates: dict[str, float]) -> dict[str, Any]:
+    """Return a link's fields, without rates that are the topology's."""
+    common = {name for name, rate in rates.items() if getattr(link, name) == rate}
+    return link.model_dump(mode="json", exclude_defaults=True, exclude=common)
 
 
 def _flow(value: object) -> str:

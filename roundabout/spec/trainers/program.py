@@ -68,6 +68,11 @@ class Trainer(LaunchedTrainer):
         return self.backend == "nccl"
 
     @property
+    def uses_rails(self) -> bool:
+        """Return True, because the command itself chooses its NICs."""
+        return True
+
+    @property
     def startup_limit_s(self) -> float:
         """Return the time limit of the first iteration."""
         return self.startup_s

@@ -12,13 +12,18 @@ megatron/training/training.py (training_log); pytorch/torchtitan, torchtitan/com
 import re
 
 _ROW = r"(?:^|:)\s*"
+# perftest's figures have two decimals, and its message rates six.
+_2, _6 = (rf"(?:\d+\.\d{{{decimals}}}|-?nan|inf)" for decimals in (2, 6))
 
 PATTERNS = {
     # A time of 10,000 us or more has five digits or a point, so it is no root.
     "nccl-tests": _ROW + r"\d+\s+\d+\s+[a-z]\w+(?:\s+[a-z]+)?(?:\s+-?\d{1,4})?\s+(?P<us>\S+)\s+\S+\s+(?P<GBps>\S+)\s",
-    # The unit of the bandwidths depends on the options, so the bandwidth is that of the message rate.
-    "perftest-bw": _ROW + r"(?P<bytes>\d+)\s+\d+\s+\S+\s+\S+\s+(?P<mpps>\S+)(?:\s+\S+)?$",
-    "perftest-lat": _ROW + r"\d+\s+\d+\s+\S+\s+\S+\s+\S+\s+(?P<us>\S+)",
+    # The unit of the bandwidths depends on the options, so the bandwidth is that of the message rate. A service level
+    # comes before the iterations; the CPU's utilization, or figures of two ports, come last.
+    "perftest-bw": _ROW + rf"(?P<bytes>\d+)(?:\s+\d+)?\s+\d+(?:\s+{_2}){{2}}\s+(?P<mpps>{_6})"
+    rf"(?:\s+{_2}(?:\s+{_6}\s+{_2}\s+{_6})?)?$",
+    # With a duration, the mean comes first, and the transactions in a second last.
+    "perftest-lat": _ROW + rf"\d+\s+\d+\s+(?:(?:{_2}\s+){{3}}|(?={_2}\s+{_2}$))(?P<us>{_2})(?:\s|$)",
     "megatron": r"iteration\s+(?P<iteration>\d+)/.*elapsed time per iteration \(ms\): (?P<ms>\S+)"
     r"(?:.*\blm loss: (?P<loss>\S+))?",
     "torchtitan": r"(?<!validate )\bstep:\s*(?P<iteration>\d+)\s+loss:\s*(?P<loss>\S+)",

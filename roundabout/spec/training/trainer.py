@@ -63,6 +63,11 @@ class BaseTrainer(Strict):
         """Return True if the workers use NCCL, so that they need NCCL's settings and a check of its log."""
         return False
 
+    @property
+    def uses_rails(self) -> bool:
+        """Return True if workers can send by every NIC of their host."""
+        return self.binds_source_ports or self.nccl
+
     def nccl_ranks(self, workers: int, rank: int) -> Sequence[int]:  # noqa: ARG002 - of those that start others
         """Return the ranks whose NCCL logs to standard error of the worker `rank`, of a job with so many workers."""
         return [rank] if self.nccl else []

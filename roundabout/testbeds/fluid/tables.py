@@ -127,8 +127,7 @@ def _offered_bytes(traffic: CrossTraffic, load: PlannedLoad | None, until_ms: fl
 
 def _paths(spec: TrialSpec, traffic: CrossTraffic) -> list[tuple[Direction, ...]]:
     """Return the path to each receiver."""
-    ways = (spec.topology.path(traffic.sender, receiver) for receiver in traffic.receivers)
-    return [spec.topology.directions(way) for way in ways]
+    return [spec.topology.directions(spec.topology.path(*flow)) for flow in traffic.flows]
 
 
 def _arrived_shares(

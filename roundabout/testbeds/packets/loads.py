@@ -62,7 +62,7 @@ def _flows(traffic: CrossTraffic, file: LoadFile) -> Load:
 
 
 def _streams(spec: TrialSpec, traffic: CrossTraffic) -> Load:
-    (receiver,) = traffic.receivers
-    link_gbps = spec.topology.path_payload_gbps(traffic.sender, receiver)
+    (flow,) = traffic.flows
+    link_gbps = spec.topology.path_payload_gbps(flow.sender, flow.receiver, nics=flow.nics)
     number = parallel_connections(traffic.load_gbps, link_gbps)
     return Load(streams=Streams(number, MAX_PARALLEL, REACHED, STEP_MS, PROBE_MS))

@@ -9,6 +9,7 @@ pairs, and because some NICs need several of them for their rate.
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from itertools import permutations
 from typing import NamedTuple
@@ -52,8 +53,22 @@ def measure_pairs(ends: Sequence[RdmaEnd], tos: int, switch_of: Callable[[RdmaEn
         return {end.host.name for end in pair} | (switches if len(switches) > 1 else set())
 
     for together in disjoint_rounds(permutations(ends, 2), resources):
-        with ThreadPoolExecutor(len(together)) as pool:
+        with ThreadPoolExecutor(len(together)) as pool, _close_if_interrupted(ends):
             yield from pool.map(partial(_measure, tos), together)
+
+
+@contextmanager
+def _close_if_interrupted(ends: Sequence[RdmaEnd]) -> Iterator[None]:
+    """Close the connections if the block fails or is interrupted, which ends their programs.
+
+    Otherwise the threads, and Ctrl-C with them, would wait for the remaining tests.
+    """
+    try:
+        yield
+    except BaseException:
+        for end in ends:
+            end.connection.close()
+        raise
 
 
 def _measure(tos: int, pair: Pair) -> PairFigures:

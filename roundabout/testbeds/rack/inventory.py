@@ -7,8 +7,8 @@ ports. Users, keys and jump hosts belong in the SSH configuration, and secrets i
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property, reduce
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache, cached_property
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
@@ -32,7 +32,7 @@ from roundabout.settings.settings_nic import DCQCN_RULES
 from roundabout.spec.assembly.validation_errors import parse_as
 from roundabout.spec.base import Name, NodeName, Positive, Strict, Text, Tuple, drop_defaults
 from roundabout.spec.errors import SpecError
-from roundabout.spec.reader.yaml_source import Block, Document, dotted_path, read_document, shown_path
+from roundabout.spec.reader.yaml_source import Block, Document, dotted_path, load_yaml, read_document, shown_path
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Ecn as Thresholds
 
@@ -368,15 +368,16 @@ class Ecn(Strict):
 
 
 class Switches(Strict):
-    """The common variables of all switches. `system` is that of the switches that give none themselves.
+    """The common variables of all switches.
 
-    Roundabout neither contacts nor changes a switch whose system is `unmanaged`.
+    `ansible_user`, `system` and `ecn` are those of the switches that give none themselves. Roundabout neither contacts
+    nor changes a switch whose system is `unmanaged`.
     """
 
     ansible_user: User = "admin"
     system: Annotated[str, AfterValidator(_switch_system)]
     confirm_minutes: Annotated[int, Field(ge=1, le=60)] = 5
-    ecn: Ecn | None = None  # may be omitted if all switches are unmanaged
+    ecn: Ecn | None = None  # may be omitted if all switches are unmanaged, or give their own
     cable_length_m: Annotated[int, Field(ge=1, le=1000)] | None = (
         None  # a length for which the switch has a headroom profile
     )
@@ -391,15 +392,14 @@ class Switches(Strict):
         return self
 
 
-# Location of a field in `Switches` -> the only system that uses the field, and True if the field is required there.
-OF_ONE_SYSTEM: dict[tuple[str, ...], tuple[str, bool]] = {
-    ("ecn", "pfc_skid_cells"): ("tofino", True),
-    ("ecn", "queue_cells"): ("junos", True),
-    ("cable_length_m",): ("sonic", True),
-    ("pfc",): ("junos", False),
-    ("pfc_watchdog",): ("junos", False),
-    ("routing_engines",): ("junos", False),
+# Field of `Switches` -> the only system that uses the field, and True if the field is required there.
+OF_ONE_SYSTEM = {
+    "cable_length_m": ("sonic", True),
+    "pfc": ("junos", False),
+    "pfc_watchdog": ("junos", False),
+    "routing_engines": ("junos", False),
 }
+ECN_OF_ONE_SYSTEM = {"pfc_skid_cells": ("tofino", True), "queue_cells": ("junos", True)}
 
 
 class TestedSystem(Strict):
@@ -412,20 +412,23 @@ class TestedSystem(Strict):
 class Switch(Strict):
     """A switch: a machine or some of its ports, and the link on each port.
 
-    `addresses` are those from which it answers when a packet's time to live ends, as routers do. `system`
-    replaces that of `Switches`; `unmanaged` leaves this switch to its owner.
+    `addresses` are those from which it answers when a packet's time to live ends, as routers do. `ansible_user`,
+    `system` and `ecn` replace those of `Switches`; the system `unmanaged` leaves this switch to its owner.
     """
 
     ansible_host: SshAlias | None = None  # may be omitted if the switch is unmanaged
+    ansible_user: User | None = None
     system: Annotated[str, AfterValidator(_switch_system)] | None = None
+    ecn: Ecn | None = None
     addresses: Annotated[Tuple[RouterAddress], Field(max_length=1024)] = ()
     apply_on: TestedSystem | None = None  # None: the switch is only compared, never changed
     ports: Annotated[dict[Name, SwitchPort], Field(min_length=1, max_length=512)]
 
     @model_serializer(mode="wrap")
     def _as_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Drop a default, so that trial keys hashed before the field existed stay valid."""
-        return drop_defaults({"addresses": [], "ansible_host": None, "system": None}, handler(self))
+        """Drop defaults, so that trial keys hashed before the fields existed stay valid."""
+        unsaid: dict[str, Any] = {"addresses": [], **dict.fromkeys(("ansible_host", "ansible_user", "system", "ecn"))}
+        return drop_defaults(unsaid, handler(self))
 
 
 class ServerGroup(Strict):
@@ -510,6 +513,7 @@ class Inventory(Strict):
         self._check_links()
         self._check_managed()
         self._check_system()
+        self._check_ports()
         return self
 
     @property
@@ -550,6 +554,14 @@ class Inventory(Strict):
     def system_of(self, switch: str) -> str:
         """Return the system of `switch`, or `unmanaged`."""
         return self.switches[switch].system or self.all.children.switches.vars.system
+
+    def user_of(self, switch: str) -> str:
+        """Return the user of SSH on `switch`."""
+        return self.switches[switch].ansible_user or self.all.children.switches.vars.ansible_user
+
+    def ecn_of(self, switch: str) -> Ecn | None:
+        """Return the marking thresholds of `switch`, or None if an unmanaged switch has none."""
+        return self.switches[switch].ecn or self.all.children.switches.vars.ecn
 
     def machine_of(self, switch: str) -> str:
         """Return the SSH alias of `switch`, or its name if an unmanaged switch has no alias."""
@@ -675,27 +687,46 @@ class Inventory(Strict):
                 raise _located((*_switch(name), "apply_on"), "one", f"none, as {system} is compared only")
             elif switch.ansible_host is None:
                 raise _located((*_switch(name), "ansible_host"), "no ansible_host", "one, or system: unmanaged")
-            elif self.all.children.switches.vars.ecn is None:
+            elif self.ecn_of(name) is None:
                 location = ("all", "children", "switches", "vars", "ecn")
                 raise _located(location, "no ecn", f"one, as {system} needs it")
 
     def _check_system(self) -> None:
-        switches = self.all.children.switches.vars
-        said = switches.model_dump(exclude_none=True)
-        present = sorted({switches.system, *map(self.system_of, self.switches)})
-        for place, (system, required) in OF_ONE_SYSTEM.items():
-            found = reduce(lambda values, name: values.get(name, {}), place, said)
-            location = ("all", "children", "switches", "vars", *place)
-            if found == {} and required and system in present:
-                raise _located(location, f"no {place[-1]}", f"one, as {system} needs it")
-            if found != {} and system not in present:
-                expected = f"it left out: only {system} has a use for it, and the switches are {', '.join(present)}"
-                raise _located(location, str(found), expected)
+        switches, place = self.all.children.switches.vars, ("all", "children", "switches", "vars")
+        own = {name for name, switch in self.switches.items() if switch.ecn}
+        _check_fields(switches, OF_ONE_SYSTEM, place, {switches.system, *map(self.system_of, self.switches)})
+        _check_fields(switches.ecn, ECN_OF_ONE_SYSTEM, (*place, "ecn"), {*map(self.system_of, {*self.switches} - own)})
+        for name in own:
+            _check_fields(self.ecn_of(name), ECN_OF_ONE_SYSTEM, (*_switch(name), "ecn"), {self.system_of(name)})
+
+    def _check_ports(self) -> None:
         for name, switch in self.switches.items():
-            for link, port in switch.ports.items() if self.system_of(name) == "tofino" else ():
-                if not re.fullmatch(r"[0-9]{1,3}/[0-9]", port):
-                    expected = "a Tofino's port: its connector and channel, such as 1/0"
+            system = self.system_of(name)
+            for link, port in switch.ports.items() if system != "unmanaged" else ():
+                allowed = _port_form(system)
+                if not re.fullmatch(allowed["pattern"], port):
+                    expected = f"a port's name in {system}: {allowed['form']}"
                     raise _located((*_switch(name), "ports", link), f"'{port}'", expected)
+
+
+def _check_fields(
+    given: Strict | None, rules: Mapping[str, tuple[str, bool]], place: Location, systems: Collection[str]
+) -> None:
+    """Refuse a field of `given` that no switch of `systems` uses, and a missing one that a switch requires."""
+    for name, (system, required) in rules.items() if given else ():
+        found = getattr(given, name)
+        if found is None and required and system in systems:
+            raise _located((*place, name), f"no {name}", f"one, as {system} needs it")
+        if found is not None and system not in systems:
+            expected = f"it left out: only {system} has a use for it, and the switches are {', '.join(sorted(systems))}"
+            raise _located((*place, name), str(found), expected)
+
+
+@cache
+def _port_form(system: str) -> Mapping[str, str]:
+    """Return the form of a port's name in a system of switches: a pattern, and words."""
+    form: Mapping[str, str] = load_yaml(SWITCH_ROLE / f"vars/{system}.yml").root["switches_port"]
+    return form
 
 
 def read_inventory(path: Path) -> Inventory:

@@ -2,9 +2,11 @@
 """Runs of an ordinary user on a rack: the parts of a trial that need root, and the findings that matter."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from roundabout.core.errors import UsageError
+from roundabout.runner.machine.undo_journal import JOURNALS, Entry
 from roundabout.settings.settings_nic import NIC_TRANSPORTS
 from roundabout.spec.transports import Transport
 from roundabout.spec.trial_spec import TrialSpec
@@ -41,6 +43,18 @@ def refuse_root(inventory: Inventory, what: str) -> None:
             f"all.children.rack.vars.ansible_become: found false, allowed for {what} is true, because they need root "
             "on servers",
             "let an administrator do it, with an inventory whose ansible_user is root or has sudo",
+        )
+
+
+def refuse_undo(inventory: Inventory, entry: Entry, path: Path) -> None:
+    """Raise UsageError if the inventory at `path` gives no root, with which a run made the change of `entry`."""
+    if not inventory.common.ansible_become:
+        owner = entry["owner"]
+        raise UsageError(
+            f"cannot undo the {entry['kind']} of {owner} on {', '.join(entry['hosts'])}: {path}: "
+            "all.children.rack.vars.ansible_become: found false, expected true, as when that run changed them",
+            "set ansible_become: true and an ansible_user that is root or has sudo, then `roundabout clean`; or have "
+            f"an administrator `roundabout rollback INVENTORY --owner {owner}`, and remove its file in {JOURNALS}",
         )
 
 

@@ -28,7 +28,7 @@ from roundabout.spec.frames import roce_payload_share
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, registry as known
 from roundabout.spec.trial_spec import TrialSpec
-from roundabout.testbeds.rack import rack_lease
+from roundabout.testbeds.rack import rack_lease, rail_check
 from roundabout.testbeds.rack.bandwidth_check import PairFigures, measure_pairs, unchanged_counters
 from roundabout.testbeds.rack.dcqcn_check import Owner, check_timers
 from roundabout.testbeds.rack.examination import (
@@ -43,10 +43,11 @@ from roundabout.testbeds.rack.examination import (
 )
 from roundabout.testbeds.rack.exporter_targets import server_target
 from roundabout.testbeds.rack.inventory import Inventory, LosslessClasses, check_topology, read_inventory
-from roundabout.testbeds.rack.ordinary_user import is_needed, refuse_root, refuse_without_root
+from roundabout.testbeds.rack.ordinary_user import is_needed, refuse_root, refuse_undo, refuse_without_root
 from roundabout.testbeds.rack.port_check import check_ports
 from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of, verify_host_keys
 from roundabout.testbeds.rack.rack_lease import Lease
+from roundabout.testbeds.rack.rail_check import find_rail_gaps, refuse_first_nics
 from roundabout.testbeds.rack.rdma_class_check import EMULATED, RdmaEnd, Row, check_traffic, rdma_end
 from roundabout.testbeds.rack.stub_recorder import record_rack
 from roundabout.testbeds.rack.variables import deployment, playbook_variables, trial_document
@@ -104,6 +105,7 @@ class RackProvider(SshTestbedProvider):
         if not self._has_root:
             refuse_without_root(trial)
         check_topology(self._inventory, trial.topology, str(self._path))
+        refuse_first_nics(trial)
         for host in trial.topology.hosts:
             trial_document(trial, host, self._inventory, rdma=False)
 
@@ -175,6 +177,8 @@ class RackProvider(SshTestbedProvider):
             for owner, (name, good, found, mend) in _by_owner(host, of_nics):
                 needed = not name.startswith(EXTRA) and (self._has_root or is_needed(name))
                 yield Check(f"{owner} {name}", good, found, mend, needed=needed)
+        for gap in find_rail_gaps(self._inventory):
+            yield Check(f"{gap.host} nics", False, gap.found, rail_check.MEND, needed=False)
 
     def load_transport(self, transport: Transport, owner: str) -> None:
         """Load a transport's program on every host. Users of a program are counted. Linux's own need no loading.
@@ -324,14 +328,15 @@ class RackProvider(SshTestbedProvider):
     def undo(self, entry: Entry) -> None:
         """Undo the change of a journal entry on every reachable host.
 
-        Raises LostHostsError if a host is unreachable, and RoundaboutError if undoing fails on a host.
+        Raises LostHostsError if a host is unreachable, and RoundaboutError if undoing fails on a host or needs root.
         """
         check_known(entry)
         kind = entry["kind"]
         if kind == "testbed" and self._lease:
             self._lease.end()
             self._lease = None
-        elif kind in ("transport", "settings") and self._has_root:
+        elif kind in ("transport", "settings"):
+            refuse_undo(self._inventory, entry, self._path)
             known = [name for name in entry["hosts"] if name in self._inventory.servers]
             try:
                 with self._hold_lease(entry["owner"], known):

@@ -167,17 +167,16 @@ class Rack(Scaling):
                 "one class for all jobs",
                 "docs/reference/rack/changes.md says what NICs and switches must do for priorities",
             )
-        ecn = self.inventory.all.children.switches.vars.ecn
-        for host in self.hosts:
-            transport = trial.transport_of(host)
-            requested = transport.thresholds if transport else None
-            if requested and not (ecn and ecn.is_(requested)):
-                found = ecn or "none"
-                raise RackError(
-                    f"the inventory: all.children.switches.vars.ecn: found {found}, expected {requested} of the "
-                    "experiment's transport",
-                    "change it and provision, or give the experiment's transport the `ecn` of the inventory",
-                )
+        requested = (transport.thresholds for host in self.hosts if (transport := trial.transport_of(host)))
+        for each in filter(None, requested):
+            for switch in self.topology.switches:
+                ecn = self.inventory.ecn_of(switch)
+                if not (ecn and ecn.is_(each)):
+                    raise RackError(
+                        f"the inventory: switch {switch}: ecn: found {ecn or 'none'}, expected {each} of the "
+                        "experiment's transport",
+                        "change it and provision, or give the experiment's transport the `ecn` of the inventory",
+                    )
 
     def require_rdma(self, transport: Transport) -> None:
         """Raise RackError if hosts lack RDMA, so that `transport` would be an eBPF program, which only root loads."""

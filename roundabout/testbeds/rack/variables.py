@@ -84,7 +84,7 @@ def switch_variables(inventory: Inventory, name: str) -> dict[str, Any]:
     """Return the Ansible variables of the switch `name`."""
     return {
         "ansible_host": inventory.machine_of(name),
-        "ansible_user": inventory.all.children.switches.vars.ansible_user,
+        "ansible_user": inventory.user_of(name),
         "switches_ssh_config": str(inventory.ssh_config),
         "switches_facts": switch_facts(inventory, name),
     }
@@ -277,7 +277,8 @@ def switch_facts(inventory: Inventory, name: str) -> dict[str, Any]:
     switch, common = inventory.switches[name], inventory.all.children.switches.vars
     if inventory.system_of(name) == "unmanaged":
         return {"system": "unmanaged"}
-    assert common.ecn  # the inventory requires it for managed switches
+    ecn = inventory.ecn_of(name)
+    assert ecn  # the inventory requires it for managed switches
     ports = []
     for link, port in switch.ports.items():
         rate_gbps = inventory.all.vars.rates(link).line_rate_gbps
@@ -291,7 +292,7 @@ def switch_facts(inventory: Inventory, name: str) -> dict[str, Any]:
         "ports": ports,
         "mtu_bytes": inventory.common.mtu_bytes,
         "lossless": inventory.all.vars.lossless.model_dump(),
-        "ecn": {**common.ecn.model_dump(exclude_none=True), **_thresholds(common.ecn)},
+        "ecn": {**ecn.model_dump(exclude_none=True), **_thresholds(ecn)},
         "pfc": common.pfc is not False,
         "pfc_watchdog": common.pfc_watchdog is True,
         "routing_engines": common.routing_engines or 1,

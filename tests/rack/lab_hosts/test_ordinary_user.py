@@ -76,7 +76,8 @@ def test_a_run_names_the_settings_that_need_root_and_works_once_they_are_set(lab
     rows = run.table("iterations", valid_only=False).to_pylist()
     assert {job: sum(row["job"] == job for row in rows) for job in ("j1", "j2")} == {"j1": 3, "j2": 6}
     assert run.table("counters", valid_only=False).num_rows
-    assert not list(Path("/tmp").glob(f"rb-{UID}*"))  # neither a lease, nor a journal
+    assert not list(Path("/tmp").glob(f"rb-{UID}*"))  # no lease
+    assert not list(user.home.glob(".local/state/roundabout/*"))  # no journal
 
 
 def test_an_administrators_commands_are_refused(user: Account) -> None:

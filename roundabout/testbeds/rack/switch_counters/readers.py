@@ -29,7 +29,6 @@ def _queue_reader(inventory: Inventory, switch: str, links: Collection[str]) -> 
         for link, port in inventory.switches[switch].ports.items()
         if link in links
     }
-    user = inventory.all.children.switches.vars.ansible_user
-    options = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_TIMEOUT_S}", "-l", user)
+    options = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_TIMEOUT_S}", "-l", inventory.user_of(switch))
     ssh = ("ssh", "-F", str(inventory.ssh_config), *options, inventory.machine_of(switch))
     return SYSTEMS[system](ssh, ports)
