@@ -19,7 +19,7 @@ TITLES = {
     "cassini": "Cassini",
     "cluster": "Clusters",
     "fabrics": "Fabrics",
-    "hardware": "Hardware",
+    "hardware": "Others' hardware",
     "hotnets22": "HotNets'22",
     "mltcp": "MLTCP",
     "pods": "Pods",

@@ -43,7 +43,8 @@ def repetitions_needed(parts: Sequence[Part], repetitions: int) -> float:
     """Return the estimated number of repetitions that would decide an inconclusive verdict on `parts`.
 
     One part that fails is enough. Infinity means that repetitions cannot decide, because a figure has no interval
-    despite enough of those done, or one of width 0. `MAX_REPETITIONS` + 1 stands for more than an experiment can have.
+    despite enough of those done, one of width 0, or one of draws within fewer repetitions. `MAX_REPETITIONS` + 1 stands
+    for more than an experiment can have.
     """
     passing, failing = [0.0], list[float]()
     for part, lower in _with_lower(parts):
@@ -73,11 +74,11 @@ def _need(part: Part, lower: Sequence[Part], repetitions: int) -> tuple[float, b
     own, *others = known
     gaps = _gaps_to_lower(own, others) if others else _gaps_to_edges(own, _limits_of(part))
     fails = any(gap < 0 for gap, _ in gaps)
-    if any(width == 0 for _, width in gaps):
+    # An interval of fewer repetitions is the scatter of draws, which repetitions leave as it is.
+    if repetitions < MIN_REPETITIONS or any(width == 0 for _, width in gaps):
         return math.inf, fails
-    done = max(repetitions, MIN_REPETITIONS)
-    allowed = min(abs(gap) / width for gap, width in gaps) * _width(done)
-    numbers = range(done + 1, MAX_REPETITIONS + 1)
+    allowed = min(abs(gap) / width for gap, width in gaps) * _width(repetitions)
+    numbers = range(repetitions + 1, MAX_REPETITIONS + 1)
     return next((each for each in numbers if _width(each) < allowed), MAX_REPETITIONS + 1), fails
 
 

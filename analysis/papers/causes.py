@@ -129,4 +129,18 @@ CAUSES: Mapping[str, str] = {
         "needs, so they cannot be means over an iteration; and two flows of a ring, which carry the same bytes, "
         "differ by 3.11 where the lab's differ by 0.3 (docs/results/salamy.md)."
     ),
+    "Crux Fig 7": (
+        "Data-parallel gradients take GPT 14 of 1,530 ms alone, so that meeting BERT can add 1 % at most. The printed "
+        "170 ms take 16.6 GB a server on half of each link; gradients are 1.4 GB, or 2.8 in 32 bits. The bytes "
+        "that GPT sends would decide it; layers and hidden size are printed (docs/results/hardware-slowdowns.md)."
+    ),
+    "Meta QP scaling": (
+        "Four times the flows gain 1.33 to 1.98 by the seed of the hashes, and twice the flows 1.40 in the mean. The "
+        "queue pairs of both measurements would decide it, which are not printed (docs/results/hardware-slowdowns.md)."
+    ),
+    "DeepEP 82": (
+        "The slowest of 32 GPUs takes 2.46 times as long, and 1.83 at the flow level, where DCQCN is not modelled. The "
+        "issue prints one GPU's time, which is 1.81 in the mean, and 1.36 with twice the uplinks. Their number would "
+        "decide it; the issue does not print it (docs/results/hardware-slowdowns.md)."
+    ),
 }

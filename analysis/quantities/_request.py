@@ -83,18 +83,19 @@ class Case:
     """A figure, in the quantity's unit, with its 95 % interval if there is one.
 
     `properties` describe the case (variant, job, model, levels). The expectation's fields `only`, `by` and `row` select
-    cases by them.
+    cases by them. `is_drawn` marks a mean over draws, whose interval is their scatter even if each draw is exact.
     """
 
     name: str
     value: float
     ci95: Interval | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    is_drawn: bool = False
 
     @property
     def exactly(self) -> "Case":
-        """Return the case with an interval of width 0, for an exact figure."""
-        return replace(self, ci95=(self.value, self.value))
+        """Return the case with an interval of width 0, for an exact figure; a mean over draws keeps its own."""
+        return self if self.is_drawn else replace(self, ci95=(self.value, self.value))
 
 
 @dataclass(frozen=True)

@@ -61,10 +61,10 @@ def of_cells(request: QuantityRequest) -> list[Case]:
 
     Its interval follows from the scatter of the cells, as if each were a repetition.
     """
-    found: dict[str, tuple[CellTrials, list[float]]] = {}
+    found: dict[str, list[float]] = {}
     for fast, slow, job in request.pairs_with_baseline():
-        found.setdefault(job, (fast, []))[1].append(speedup_of_mean(slow, fast, job)[0])
-    return [replace(request.case(cell, job, *mean_of(gains)), name=job) for job, (cell, gains) in found.items()]
+        found.setdefault(job, []).append(speedup_of_mean(slow, fast, job)[0])
+    return [Case(job, *mean_of(gains), {"job": job}, is_drawn=True) for job, gains in found.items()]
 
 
 def _each_job(

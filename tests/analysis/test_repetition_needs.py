@@ -40,6 +40,10 @@ def test_the_estimate_is_the_least_number_that_decides_if_the_figure_stays(value
     assert judge_interval(with_repetitions(value, deviation * (1 + 1e-9), fewer), limits) == "inconclusive"
 
 
+def test_repetitions_do_not_narrow_an_interval_of_draws():
+    assert describe_need(repetitions_needed([part(1.1, 0.3, at_most=1.0)], 1)) == NEVER
+
+
 def test_one_part_that_fails_is_enough():
     outside, inside = part(1.2, 0.3, at_most=1.0), part(0.99, 0.3, "b", at_most=1.0)
     assert repetitions_needed([outside, inside], DONE) == repetitions_needed([outside], DONE) == 6

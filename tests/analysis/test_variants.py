@@ -151,6 +151,9 @@ def test_speedups_are_over_the_cell_of_the_same_other_levels(run):
     gains = values(run, "speedup of mean iteration time", of="mltcp", over="fair")
     assert len(gains) == 4
     assert gains["start_offset_ms 14, j2"] > 1.3
+    pooled = values(run, "speedup of mean iteration time, mean of cells", of="mltcp", over="fair")
+    for job in ("j1", "j2"):
+        assert pooled[job] == pytest.approx(np.mean([gain for name, gain in gains.items() if name.endswith(job)]))
     settled = values(run, "speedup of median iteration time, last half", of="mltcp", over="alone")
     assert list(settled.values()) == pytest.approx([1.0] * 4, abs=1e-3)
     tails = values(run, "speedup of 99 % tail of iteration time", of="mltcp", over="fair")

@@ -98,6 +98,12 @@ def test_computed_values_have_exact_intervals(toy, measured, word):
     assert (found.verdict, found.ci95) == (word, (measured, measured))
 
 
+def test_a_mean_over_draws_keeps_its_interval_where_each_draw_is_exact(toy):
+    drawn = Case("j1", 1.2, (1.1, 1.3), is_drawn=True)
+    found = toy(expected(Value, paper=1.23, tolerance=0.08), [drawn], is_exact=True)
+    assert (found.verdict, found.ci95) == ("inconclusive", (1.1, 1.3))
+
+
 def test_without_a_figure_nothing_is_judged(toy):
     found = toy(expected(Value, paper=1, tolerance=1), [])
     assert (found.verdict, found.measured, found.found) == ("not measured", None, "")

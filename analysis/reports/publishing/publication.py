@@ -116,12 +116,14 @@ def read_publications(results: Path, complain: ErrorHandler) -> Iterator[Publica
             yield each
 
 
-def round_figures(summary: dict[str, Any]) -> dict[str, Any]:
+def published_content(summary: dict[str, Any]) -> dict[str, Any]:
     """Return the content of summary.json with figures of `DIGITS` significant digits, but for those of verdicts.
 
-    Pages show verdicts' figures, which another rounding could change.
+    Pages show verdicts' figures, which another rounding could change. `lines` repeat `cells`, and are left out.
     """
-    return {name: value if name == "expectations" else _round(value) for name, value in summary.items()}
+    return {
+        name: value if name == "expectations" else _round(value) for name, value in summary.items() if name != "lines"
+    }
 
 
 def format_json(content: Any) -> str:

@@ -19,7 +19,7 @@ from analysis.reports.publishing.publication import (
     Publication,
     PublishedFigure,
     format_json,
-    round_figures,
+    published_content,
 )
 from analysis.reports.report import execute_report
 from analysis.reports.summary import summarize_run
@@ -61,7 +61,7 @@ def publish_run(run: Run, results: Path = RESULTS, *, force: bool = False) -> Pu
         left.unlink()
     for figure, svg in drawn:
         write_text(published.folder / figure.file, svg)
-    write_text(published.folder / SUMMARY, format_json(round_figures(summary.record())))
+    write_text(published.folder / SUMMARY, format_json(published_content(summary.record())))
     write_text(published.folder / FACTS, format_json(facts.model_dump(mode="json")))
     return Publication(published.folder)
 

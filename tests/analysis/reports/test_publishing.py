@@ -18,8 +18,8 @@ from analysis.reports.publishing.publication import (
     SUMMARY,
     Publication,
     publications,
+    published_content,
     read_publications,
-    round_figures,
 )
 from analysis.reports.publishing.publisher import (
     PublishError,
@@ -94,7 +94,7 @@ def test_a_publication_has_the_summary_the_figures_and_the_facts(complete, resul
     assert (facts.revision, facts.command) == (CODE["revision"], "roundabout run unfair-vgg19 --testbed lab")
     assert [each.about for each in facts.figures] == ["bandwidth over time"]
     assert Publication(published.folder).verdicts == results.expectations
-    assert json.loads((published.folder / SUMMARY).read_text()) == round_figures(results.record())
+    assert json.loads((published.folder / SUMMARY).read_text()) == published_content(results.record())
 
 
 def test_a_figure_that_a_page_shows_is_published_too(complete, tmp_path):
@@ -111,7 +111,7 @@ def test_a_figure_that_a_page_shows_is_published_too(complete, tmp_path):
 
 def test_figures_have_six_significant_digits_but_for_those_of_verdicts():
     cells = [{"mean_ms": 1234.56789, "count": 1234567, "job": "1.23456789", "p99_ms": None, "share": 0.000123456789}]
-    assert round_figures({"cells": cells, "expectations": [{"measured": 192.349999}]}) == {
+    assert published_content({"cells": cells, "lines": cells, "expectations": [{"measured": 192.349999}]}) == {
         "cells": [{**cells[0], "mean_ms": 1234.57, "share": 0.000123457}],
         "expectations": [{"measured": 192.349999}],
     }
