@@ -45,7 +45,7 @@ def test_dctcp_is_within_the_bounds_of_ns3() -> None:
     assert [str(bound) for bound in bounds if not str(bound).endswith(": holds")] == []
 
 
-def test_web_search_flows_load_the_links_as_asked() -> None:
+def test_web_search_flows_load_the_links_as_requested() -> None:
     flows = scenes.web_search(0.3, 1e-3)
     assert sum(size for _, _, size, _ in flows) * 8 / 1e-3 / 320 == pytest.approx(30e9, rel=0.05)
     assert all(one != other for one, other, _, _ in flows)
