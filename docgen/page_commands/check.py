@@ -126,13 +126,17 @@ class Commands:
         _check_library(command, values)
 
     def _create(self, words: list[str], values: dict[str, Any]) -> None:
-        """Run `roundabout new`, so that later commands of the page find its file."""
+        """Run `roundabout new`, so that later commands of the page find its file, unless it needs a reader's files."""
+        names = _chosen(values, "name")
+        self._made |= set(names)
+        if not names or any(_is_placeholder(word) for word in words):
+            self._written |= {f"{name}.yaml" for name in names}
+            return
         said = StringIO()
         with redirect_stdout(said), redirect_stderr(said):
-            status = main(words) if _chosen(values, "name") else 0
+            status = main(words)
         if status:
             raise CommandError(said.getvalue().strip())
-        self._made |= set(_chosen(values, "name"))
 
     def _load(self, name: str, values: dict[str, Any]) -> None:
         """Load an experiment with the options that change it, unless an earlier command writes its file."""

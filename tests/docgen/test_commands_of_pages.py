@@ -66,6 +66,7 @@ def test_a_mistake_is_named_with_its_line(line: str, mistake: str) -> None:
         "`roundabout run` and `roundabout compare A B`",
         "`roundabout run NAME --executor slurm`, `roundabout export RUN --csv FOLDER`",
         "    roundabout new mine\n    roundabout plan mine.yaml\n    roundabout compare mine unfair-vgg19\n",
+        "    roundabout new mine --from FLOWS.cm --topology FABRIC.topo\n    roundabout run mine.yaml\n",
         "    roundabout advise RUN --check pairs.yaml && roundabout run pairs.yaml\n",
         "```python\nroundabout = 1\n```\n",
         "make sure that `makeshift` works",

@@ -7,7 +7,6 @@ TRAINING_PYTHON names an interpreter with PyTorch (`make setup-proofs` installs 
 import json
 import os
 import shlex
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -80,10 +79,6 @@ def check_bandwidths(run: Run, rows: list[dict[str, Any]], tolerance: float) -> 
 
 
 @pytest.mark.proof
-@pytest.mark.skipif(
-    subprocess.run([PYTHON, "-c", "import torch.distributed"], capture_output=True).returncode != 0,
-    reason="TRAINING_PYTHON has no PyTorch",
-)
 def test_an_all_reduce_under_torchrun_has_the_bandwidth_of_the_hosts_counters(tmp_path: Path) -> None:
     """Each of two ranks sends as many bytes as it reduces: half of them reduced, then half of them gathered."""
     pattern = r"step (?P<iteration>\d+): (?P<bytes>\d+) bytes in (?P<ms>\S+) ms"
