@@ -12,7 +12,6 @@ from roundabout.models.cluster.cassini import RankingRules, decide_alone, decide
 from roundabout.models.cluster.crux import with_crux_priorities
 from roundabout.models.cluster.job_queue.requests import draw_jobs
 from roundabout.models.cluster.job_queue.simulator import QueueCluster, simulate_queue
-from roundabout.models.cluster.job_queue.spines import RULES
 from roundabout.models.cluster.paths import with_crux_paths, with_foresight
 from roundabout.models.cluster.simulator import Cluster, SchedulerPolicy, simulate_dedicated, simulate_trace
 from roundabout.models.cluster.state import JobKnowledge, Request, Scheduler
@@ -93,7 +92,7 @@ def _check_mix(spec: TrialSpec, cluster: ClusterSpec, mix: JobMix) -> None:
     lacks |= {f"scheduler {scheduler.name}": scheduler.name != "fifo" or scheduler.options}
     if used := [field for field, value in lacks.items() if value]:
         raise UsageError(
-            f"mix trace: found {used[0]}, allowed are scheduler fifo, paths crux and perfect, and fragments",
+            f"mix trace: found {used[0]}, allowed are scheduler fifo, paths crux, perfect and sglb, and fragments",
             "leave it out, or take a trace of another kind, such as poisson",
         )
     draw_jobs(mix, spec.topology, 0)
@@ -101,9 +100,9 @@ def _check_mix(spec: TrialSpec, cluster: ClusterSpec, mix: JobMix) -> None:
 
 def _check_routing(spec: TrialSpec, cluster: ClusterSpec) -> None:
     """Raise UsageError if decisions need links that the routing hides, or choose paths that it does not have."""
-    if cluster.paths == "perfect":
+    if cluster.paths in ("perfect", "sglb"):
         raise UsageError(
-            f"{cluster.trace.kind} trace: found paths perfect, allowed are crux and foresight",
+            f"{cluster.trace.kind} trace: found paths {cluster.paths}, allowed are crux and foresight",
             "leave paths out, or take a mix trace",
         )
     topology = spec.topology
@@ -181,8 +180,8 @@ def with_simulated_jobs(spec: TrialSpec, seed: int) -> tuple[TrialSpec, Timeline
 def _simulate_mix(spec: TrialSpec, cluster: ClusterSpec, mix: JobMix, seed: int) -> Timeline:
     """Return the timeline of a mix of jobs in a queue, whose slowdowns are the trial's result."""
     requests, shapes = draw_jobs(mix, spec.topology, seed)
-    rule = RULES[cluster.paths or "hash"]
-    return simulate_queue(requests, shapes, QueueCluster(spec.topology, rule, cluster.fragments, seed))
+    paths = cluster.paths or "hash"
+    return simulate_queue(requests, shapes, QueueCluster(spec.topology, paths, cluster.fragments, seed))
 
 
 def _resolve_job(

@@ -38,7 +38,7 @@ Rank = Literal["algorithm-2", "worst-link", "played"]
 Priorities = Literal["crux"]
 """The rule that gives jobs priorities on the network."""
 
-Paths = Literal["crux", "foresight", "perfect"]
+Paths = Literal["crux", "foresight", "perfect", "sglb"]
 """The rule that chooses the paths of jobs' flows."""
 
 
@@ -114,7 +114,8 @@ class Cluster(Strict):
         default=None,
         description="rule that chooses the paths of placed jobs' flows, with `ecmp` routing: the least loaded one, "
         "most intense jobs first (`crux`), together with time-shifts, so that phases do not overlap (`foresight`), or "
-        "so that the rings of a `mix` share as few links as they can (`perfect`); default: the switches' hashes choose",
+        "so that the rings of a `mix` share as few links as they can (`perfect`), or, for each flow of a `mix`, one of "
+        "the least loaded now (`sglb`); default: the switches' hashes choose",
     )
     trace: Trace = Field(description="where the jobs come from")
     guesses: Literal["stated", "drawn"] = Field(

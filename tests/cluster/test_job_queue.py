@@ -64,10 +64,27 @@ def leaf_spine(leaves, servers, spines):
     )
 
 
+def rails(pods, servers, spines=1):
+    """Return pods of servers whose eight NICs of 400 Gbit/s are each below a switch of their own."""
+    hosts = {f"s{number}": number // servers for number in range(pods * servers)}
+    below = [(host, f"rail{pod}-{nic}") for host, pod in hosts.items() for nic in range(8)]
+    leaves = list(dict.fromkeys(leaf for _, leaf in below))
+    ends = [*below, *((leaf, f"spine{spine}") for leaf in leaves for spine in range(spines))]
+    return leaf_spine(1, 2, 1).model_validate(
+        leaf_spine(1, 2, 1).model_dump(by_alias=True)
+        | {
+            "hosts": list(hosts),
+            "switches": [*leaves, *(f"spine{spine}" for spine in range(spines))],
+            "routing": {"name": "rail"},
+            "links": [{"name": "-".join(each), "ends": each} for each in ends],
+        }
+    )
+
+
 def play(jobs, topology, rule="hash", fragments=None):
     """Play jobs, each a type, GPUs, iterations and an arrival, and return their histories."""
     requests = [Request(f"j{place}", "a", 1, gpus, count, at) for place, (_, gpus, count, at) in enumerate(jobs)]
-    cluster = QueueCluster(topology, RULES[rule], fragments, seed=1)
+    cluster = QueueCluster(topology, rule, fragments, seed=1)
     return simulate_queue(requests, [shape(kind, gpus) for kind, gpus, *_ in jobs], cluster).histories
 
 
@@ -111,6 +128,22 @@ def test_jobs_within_a_leaf_take_as_long_as_alone():
     assert slowdowns(play(jobs, leaf_spine(2, 8, 1))) == pytest.approx([1, 1, 1])
 
 
+def test_an_all_to_all_has_rounds_in_which_each_worker_sends_once():
+    job = shape(EXCHANGING, 16)
+    rounds = job.steps[1:16]
+    assert [len(step.flows) for step in rounds] == [16] * 15
+    for step in rounds:
+        for ranks in job.flows[:, step.flows]:
+            assert sorted(ranks) == list(range(16))
+
+
+def test_rings_of_a_rail_meet_only_flows_of_their_own_rail():
+    """Each of eight rings has its rail's only uplink for itself; in one pod below the rails no flow needs a spine."""
+    jobs = [(STRIDED, 16, 10, 0.0)]
+    assert slowdowns(play(jobs, rails(2, 1))) == pytest.approx([1])
+    assert slowdowns(play([(RING, 16, 10, 0.0)], rails(1, 2))) == pytest.approx([1])
+
+
 def test_rings_that_share_an_uplink_share_its_rate():
     """Eight rings between two leaves share one uplink: 8 times 343.6 ms beside 341 ms of computing."""
     found = slowdowns(play([(STRIDED, 16, 10, 0.0)], leaf_spine(2, 1, 1)))
@@ -121,6 +154,7 @@ def test_a_spine_a_ring_is_as_good_as_alone_if_it_is_chosen():
     jobs, fabric = [(STRIDED, 16, 10, 0.0)], leaf_spine(2, 1, 8)
     assert slowdowns(play(jobs, fabric, "perfect")) == pytest.approx([1])
     assert slowdowns(play(jobs, fabric, "crux")) == pytest.approx([1])
+    assert 1 < slowdowns(play(jobs, fabric, "sglb"))[0] < 1.4
     assert slowdowns(play(jobs, fabric, "hash"))[0] > 1.4
 
 

@@ -90,6 +90,19 @@ class Engine:
         self._jobs[name] = job
         self._running.add(name)
 
+    def balance(self, up: Sequence[Sequence[Direction]], choices: int, interval_ms: float) -> None:
+        """Choose the spines of all streams from now on, whatever their paths say: SGLB (native/spine_groups.hpp).
+
+        Args:
+            up: the directions from each leaf to all spines, in one order of spines. Each stream goes up and down again.
+            choices: the number of least loaded spines of which a stream takes one.
+            interval_ms: the interval at which streams move off other spines.
+        """
+        ups = [self._edges[edge] for leaf in up for edge in leaf]
+        downs = [self._edges[edge[::-1]] for leaf in up for edge in leaf]
+        links = self._new("int32_t[]", ups), self._new("int32_t[]", downs), len(ups)
+        self._library.fluid_balance(self._engine, *links, len(up[0]), choices, interval_ms)
+
     def replace(self, name: str, phases: Sequence[ComputePhase | SendPhase]) -> None:
         """Replace a job's phases, by as many, from the next one that it begins: for example, to move its flows.
 

@@ -73,9 +73,7 @@ class JobShape:
         kind, none = self.kind, np.empty(0, np.int64)
         others, rings = np.flatnonzero(~self.are_rings), np.flatnonzero(self.are_rings)
         if kind.exchanges:
-            sent = kind.exchange_bytes / self.gpus
-            exchange = Step(sent / self.bytes_per_ms, others, sent / (self.gpus - 1))
-            found = [Step(kind.compute_ms, none), exchange] * kind.exchanges
+            found = [Step(kind.compute_ms, none), *self._rounds()] * kind.exchanges
         else:
             # GPipe: a stage waits for the first microbatch to reach it, and for the last to come back.
             found = [Step(kind.compute_ms * (kind.microbatches + kind.stages - 1), none)]
@@ -87,6 +85,13 @@ class JobShape:
             sent = 2 * (ring - 1) / ring * kind.ring_bytes
             found.append(Step(sent / self.bytes_per_ms, rings, sent))
         return tuple(found)
+
+    def _rounds(self) -> list[Step]:
+        """Return the rounds of an all-to-all: in round r each worker sends to the r-th one after it."""
+        senders, receivers = self.others
+        sent = self.kind.exchange_bytes / self.gpus / (self.gpus - 1)
+        distances = (receivers - senders) % self.gpus
+        return [Step(sent / self.bytes_per_ms, np.flatnonzero(distances == each), sent) for each in range(1, self.gpus)]
 
     @cached_property
     def alone_ms(self) -> float:

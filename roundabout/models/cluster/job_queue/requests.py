@@ -48,16 +48,17 @@ def _gpu_seconds(mix: JobMix, bytes_per_ms: float) -> float:
 
 
 def _nic_gbps(topology: Topology) -> float:
-    """Return the payload rate of a GPU's NIC: its part of the host's link. Raises UsageError for no leaf-spine."""
+    """Return the payload rate of a GPU's NIC: its part of the host's links. Raises UsageError for no leaf-spine."""
     hosts = set(topology.hosts)
     below = [link for link in topology.links if hosts & set(link.ends)]
+    per_host, rest = divmod(len(below), len(hosts))
     ups = [link for link in topology.links if link not in below]
     leaves = {end for link in below for end in link.ends} - hosts
     pairs = {frozenset((leaf, spine)) for leaf in leaves for spine in set(topology.switches) - leaves}
-    nics = {link.payload_rate_gbps / topology.gpus_per_host for link in below}
+    nics = {link.payload_rate_gbps * per_host / topology.gpus_per_host for link in below}
     nic_gbps, leaf_gbps = max(nics), max(nics) * topology.gpus_per_host * len(hosts)
     fits = all(each.payload_rate_gbps == nic_gbps or each.payload_rate_gbps >= leaf_gbps / len(leaves) for each in ups)
-    if {frozenset(link.ends) for link in ups} != pairs or not pairs or len(nics) > 1 or not fits:
+    if {frozenset(link.ends) for link in ups} != pairs or not pairs or len(nics) > 1 or rest or not fits:
         raise UsageError(
             f"topology {topology.name}: found no leaf-spine, allowed with a mix trace are hosts of one rate, and a "
             "link from each leaf to each spine, as fast as a GPU's part of its host's link or as all NICs of a leaf",

@@ -15,7 +15,7 @@ import numpy as np
 
 from roundabout.models.cluster.job_queue.fragments import limit_fragments
 from roundabout.models.cluster.job_queue.job_shape import Ints, JobShape, Step
-from roundabout.models.cluster.job_queue.spines import Flows, SpineRule
+from roundabout.models.cluster.job_queue.spines import RULES, Flows
 from roundabout.models.cluster.state import Request
 from roundabout.models.cluster.timeline import JobHistory, Timeline
 from roundabout.models.fluid.cross_traffic import capacities
@@ -24,16 +24,19 @@ from roundabout.models.fluid.jobs import Barrier, ComputePhase, FluidJob, Path, 
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
 from roundabout.spec.topology import Topology
 
+SGLB_INTERVAL_MS = 10.0
+"""The interval at which SGLB moves flows, of MonkeyTree's simulator; a longer one leaves links unequal for longer."""
+
 
 @dataclass(frozen=True)
 class QueueCluster:
-    """The fabric of a simulation, the rule that chooses spines, and the bound of fragments' flows on a leaf, if any.
+    """The fabric of a simulation, its rule of spines (a name of RULES), and the bound of fragments' flows, if any.
 
     `placed` has the servers of jobs that start on given ones, by their names.
     """
 
     topology: Topology
-    choose_spines: SpineRule
+    paths: str
     fragments: int | None
     seed: int
     placed: Mapping[str, Ints] = field(default_factory=dict)
@@ -80,11 +83,16 @@ class _Queue:
     def __post_init__(self) -> None:
         topology = self.cluster.topology
         self.engine = Engine(ResidualCapacity.constant(capacities(topology)))
-        racks = [topology.first_hop(host, 0).receiver for host in topology.hosts]
-        self.leaves = list(dict.fromkeys(racks))
-        self.leaf_of = np.array([self.leaves.index(rack) for rack in racks])
-        self.spines = [node for node in topology.switches if node not in racks]
         self.per_server = topology.gpus_per_host
+        switches = [topology.first_hop(host, nic).receiver for host in topology.hosts for nic in range(self.per_server)]
+        self.leaves = list(dict.fromkeys(switches))
+        self.leaf_of_nic = np.array([self.leaves.index(switch) for switch in switches])
+        # Servers below the same leaves are a pod, in which flows need no spine: a rack, or several rails.
+        self.pod_of = np.unique(self.leaf_of_nic[:: self.per_server], return_inverse=True)[1]
+        self.spines = [node for node in topology.switches if node not in self.leaves]
+        if self.cluster.paths == "sglb":
+            up = [[(leaf, spine) for spine in self.spines] for leaf in self.leaves]
+            self.engine.balance(up, max(len(self.spines) // 2, 1), SGLB_INTERVAL_MS)
 
     def run(self) -> None:
         """Run until the last job has ended."""
@@ -108,7 +116,7 @@ class _Queue:
 
     def _start_waiting(self) -> bool:
         """Start waiting jobs from the first one on while they fit, and return True if any did."""
-        free = np.ones(self.leaf_of.size, bool)
+        free = np.ones(self.pod_of.size, bool)
         for job in self.running.values():
             free[job.servers] = False
         before = len(self.waiting)
@@ -123,16 +131,16 @@ class _Queue:
         return len(self.waiting) < before
 
     def _find_servers(self, free: Ints, needed: int) -> Ints:
-        """Return the first free servers of the fullest leaf that has enough, or else all of the emptiest, and so on."""
-        counts = np.bincount(self.leaf_of[free], minlength=len(self.leaves))
+        """Return the first free servers of the fullest pod that has enough, or else all of the emptiest, and so on."""
+        counts = np.bincount(self.pod_of[free], minlength=self.pod_of.max() + 1)
         fitting = np.flatnonzero(counts >= needed)
         order = fitting[[counts[fitting].argmin()]] if fitting.size else np.argsort(-counts, kind="stable")
-        return np.sort(np.concatenate([free[self.leaf_of[free] == leaf] for leaf in order])[:needed])
+        return np.sort(np.concatenate([free[self.pod_of[free] == pod] for pod in order])[:needed])
 
     def _move_fragments(self, most: int) -> None:
         places = [(job, stage) for job in self.running.values() for stage in range(job.shape.kind.stages)]
         rings = np.array([job.shape.kind.rings for job, _ in places], np.int64)
-        moved = limit_fragments([job.stages[stage] for job, stage in places], rings, self.leaf_of, most)
+        moved = limit_fragments([job.stages[stage] for job, stage in places], rings, self.pod_of, most)
         for place, servers in moved.items():
             job, stage = places[place]
             job.stages[stage] = servers
@@ -145,8 +153,8 @@ class _Queue:
             return
         sizes = [job.shape.are_rings.size for job in jobs]
         nics = np.concatenate([job.workers(self.per_server)[job.shape.flows] for job in jobs], axis=1)
-        leaves = self.leaf_of[nics // self.per_server]
-        crosses = leaves[0] != leaves[1]
+        leaves = self.leaf_of_nic[nics]
+        crosses = np.diff(self.pod_of[nics // self.per_server], axis=0)[0] != 0
         flows = Flows(
             nics=nics[:, crosses],
             leaves=leaves[:, crosses],
@@ -155,7 +163,7 @@ class _Queue:
             nic_loads=np.concatenate([job.shape.nic_loads for job in jobs])[crosses],
         )
         spines = np.full(crosses.size, -1, np.int64)
-        spines[crosses] = self.cluster.choose_spines(flows, len(self.spines), self.cluster.seed)
+        spines[crosses] = RULES[self.cluster.paths](flows, len(self.spines), self.cluster.seed)
         bounds = np.cumsum(sizes)[:-1]
         for job, *paths in zip(jobs, np.split(leaves, bounds, axis=1), np.split(spines, bounds), strict=True):
             self._play(job, *paths)

@@ -116,4 +116,9 @@ def _filling(real: Ints) -> Ints:
 
 
 SpineRule = Callable[[Flows, int, int], Ints]
-RULES: dict[str, SpineRule] = {"hash": hash_spines, "crux": least_loaded_spines, "perfect": colored_spines}
+RULES: dict[str, SpineRule] = {
+    "hash": hash_spines,
+    "crux": least_loaded_spines,
+    "perfect": colored_spines,
+    "sglb": hash_spines,  # the engine chooses others as each flow starts
+}

@@ -22,6 +22,16 @@ fluid_engine *fluid_create(const double *bytes_per_ms, const std::size_t *steps,
 
 void fluid_free(fluid_engine *engine) { delete engine; }
 
+void fluid_balance(fluid_engine *engine, const std::int32_t *up, const std::int32_t *down, std::size_t links,
+                   std::size_t spines, std::size_t choices, double interval_ms) {
+  std::vector<fluid::Edge *> ups, downs;
+  for (std::size_t i = 0; i < links; i++) {
+    ups.push_back(engine->edge(fluid::index(up[i])));
+    downs.push_back(engine->edge(fluid::index(down[i])));
+  }
+  engine->balance({ups, downs, spines, choices, interval_ms});
+}
+
 namespace {
 
 std::vector<fluid::Phase> read_phases(fluid_engine *engine, std::span<const fluid_phase> phases,

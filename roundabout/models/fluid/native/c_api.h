@@ -58,6 +58,10 @@ struct fluid_engine *fluid_create(const double *bytes_per_ms, const size_t *step
                                   double congested, double sample_ms);
 void fluid_free(struct fluid_engine *engine);
 
+// Lets the engine choose the spines of all streams (spine_groups.hpp). `up` and `down` are links, leaf by leaf.
+void fluid_balance(struct fluid_engine *engine, const int32_t *up, const int32_t *down, size_t links, size_t spines,
+                   size_t choices, double interval_ms);
+
 // Adds a job and returns its number. `streams` and `barriers` are those of all phases in order; `paths` has the links
 // of all streams, and `members` the workers and then the awaited streams of each barrier.
 size_t fluid_add(struct fluid_engine *engine, const struct fluid_job *job, const double *stretches,

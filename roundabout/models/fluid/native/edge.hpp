@@ -18,6 +18,8 @@ struct alignas(64) Edge { // one cache line, because each stream that starts or 
   Hop *first = nullptr;
   std::uint64_t set_number = 0;
   int set_index = -1;
+  int streams = 0; // that cross it now
+  int place = -1;  // in the engine's SpineGroups
   bool is_tight = false, is_dirty = false;
 };
 

@@ -56,6 +56,11 @@ std::size_t Engine::add(Plan plan) {
   return job.number;
 }
 
+void Engine::balance(SpineGroups groups) {
+  spine_groups_ = std::move(groups);
+  moves_ms_ = spine_groups_->next_ms(now_);
+}
+
 void Engine::stop(std::size_t job) {
   jobs_[job]->depart(now_);
   to_update_.push_back(jobs_[job].get());
@@ -65,7 +70,8 @@ void Engine::stop(std::size_t job) {
 std::vector<std::size_t> Engine::run(double until_ms, std::int64_t &instants) {
   std::vector<std::size_t> ended;
   for (; ended.empty() && instants > 0; instants--) {
-    const double next_ms = std::min(heap_.empty() ? kInfinity : heap_.front()->next_event_ms, changes_ms_);
+    const double event_ms = heap_.empty() ? kInfinity : heap_.front()->next_event_ms;
+    const double next_ms = std::min({event_ms, changes_ms_, event_ms < kInfinity ? moves_ms_ : kInfinity});
     if (next_ms > until_ms || next_ms == kInfinity) {
       now_ = until_ms < kInfinity ? std::max(now_, until_ms) : now_;
       break;
@@ -73,6 +79,8 @@ std::vector<std::size_t> Engine::run(double until_ms, std::int64_t &instants) {
     now_ = std::max(now_, next_ms);
     if (changes_ms_ <= now_ + kEqualMs)
       change_capacities();
+    if (moves_ms_ <= now_ + kEqualMs)
+      move_streams();
     while (!heap_.empty() && heap_.front()->next_event_ms <= now_ + kEqualMs) {
       Job &due = *heap_.front();
       to_update_.push_back(&due);
@@ -146,6 +154,15 @@ void Engine::change_capacities() {
   }
 }
 
+// Moves streams to other spines where their links have too many.
+void Engine::move_streams() {
+  moves_ms_ = spine_groups_->next_ms(now_);
+  for (Flow *flow : spine_groups_->streams_to_move()) {
+    flow->moves = true;
+    to_update_.push_back(flow->job);
+  }
+}
+
 void Engine::update_job(Job &job) {
   if (job.last_instant == instant_ || job.ended())
     return;
@@ -179,13 +196,18 @@ void Engine::end_step(const std::shared_ptr<IntegrationStep> &step) {
 void Engine::update_demand(Flow &flow) {
   if (!flow.is_active())
     return remove_from_links(flow);
+  if (std::exchange(flow.moves, false))
+    remove_from_links(flow);
   const bool is_new = !std::exchange(flow.is_on_links, true);
+  if (is_new && spine_groups_)
+    spine_groups_->choose(flow);
   if (is_new)
     for (Hop *hop = flow.hops; hop != flow.hops_end; hop++) {
       hop->pointer_here = &hop->edge->first;
       hop->next = std::exchange(hop->edge->first, hop);
       if (hop->next)
         hop->next->pointer_here = &hop->next;
+      hop->edge->streams++;
     }
   flow.builds_backlog = false;
   if (!stepped_capacities_.empty())
@@ -210,6 +232,7 @@ void Engine::remove_from_links(Flow &flow) {
     if (hop->next)
       hop->next->pointer_here = hop->pointer_here;
     hop->edge->bound_units -= flow.bound_units;
+    hop->edge->streams--;
     update_edge(*hop->edge, true);
   }
   flow.bound_units = 0;

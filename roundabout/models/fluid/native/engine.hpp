@@ -7,9 +7,11 @@
 #include "roundabout/models/fluid/native/integration_step.hpp"
 #include "roundabout/models/fluid/native/job.hpp"
 #include "roundabout/models/fluid/native/shares.hpp"
+#include "roundabout/models/fluid/native/spine_groups.hpp"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace fluid {
@@ -25,6 +27,9 @@ public:
   std::size_t add(Plan plan);
   void stop(std::size_t job);
   void replace(std::size_t job, std::vector<Phase> phases) { jobs_[job]->replace(std::move(phases)); }
+
+  // Chooses the paths of all streams from now on, which must go up and down again.
+  void balance(SpineGroups groups);
 
   // Advances to `until_ms`, or to the first instant at which jobs end, and returns these jobs. It stops after
   // `instants` at the latest, which it reduces by those used.
@@ -43,6 +48,7 @@ public:
 private:
   void process_instant();
   void change_capacities();
+  void move_streams();
   void update_job(Job &job);
   void end_step(const std::shared_ptr<IntegrationStep> &step);
   void update_demand(Flow &flow);
@@ -81,6 +87,8 @@ private:
   double congested_, sample_ms_, units_per_rate_;
   double now_ = 0, step_ms_, changes_ms_ = kInfinity; // changes_ms_: the next change of capacities
   std::size_t capacity_steps_ = 1;
+  std::optional<SpineGroups> spine_groups_;
+  double moves_ms_ = kInfinity; // the next moves of streams to other spines
   std::uint64_t instant_ = 0, set_number_ = 0;
 
   // State of the present instant: jobs advanced to now, and flows and edges whose rates must be computed.

@@ -76,8 +76,10 @@ struct Flow {
   std::int64_t bound_units = 0;       // the bound in units, as added to its links
   std::uint64_t set_number = 0;       // number of the last set of coupled streams
   int set_index = -1;                 // index in this set
+  std::uint64_t hash = 0;             // picks the spine (SpineGroups)
   bool has_begun = false, is_on_links = false; // begun by its sender; in the lists of its links
   bool is_dirty = false;                       // the rate must be computed anew
+  bool moves = false;                          // takes other links from now on
   bool builds_backlog = false;                 // the rate is less than the inflow, so a backlog grows
   bool sent_only_inflow = false;               // sent only what its feeder delivered, at the last update
 
