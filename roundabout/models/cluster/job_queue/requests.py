@@ -52,7 +52,7 @@ def _nic_gbps(topology: Topology) -> float:
     hosts = set(topology.hosts)
     below = [link for link in topology.links if hosts & set(link.ends)]
     per_host, rest = divmod(len(below), len(hosts))
-    ups = [link for link in topology.links if link not in below]
+    ups = [link for link in topology.links if not hosts & set(link.ends)]
     leaves = {end for link in below for end in link.ends} - hosts
     pairs = {frozenset((leaf, spine)) for leaf in leaves for spine in set(topology.switches) - leaves}
     nics = {link.payload_rate_gbps * per_host / topology.gpus_per_host for link in below}
