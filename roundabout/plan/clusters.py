@@ -12,6 +12,7 @@ from roundabout.models.cluster.cassini import RankingRules, decide_alone, decide
 from roundabout.models.cluster.crux import with_crux_priorities
 from roundabout.models.cluster.job_queue.requests import draw_jobs
 from roundabout.models.cluster.job_queue.simulator import QueueCluster, simulate_queue
+from roundabout.models.cluster.job_queue.spines import RULES
 from roundabout.models.cluster.paths import with_crux_paths, with_foresight
 from roundabout.models.cluster.simulator import Cluster, SchedulerPolicy, simulate_dedicated, simulate_trace
 from roundabout.models.cluster.state import JobKnowledge, Request, Scheduler
@@ -180,8 +181,8 @@ def with_simulated_jobs(spec: TrialSpec, seed: int) -> tuple[TrialSpec, Timeline
 def _simulate_mix(spec: TrialSpec, cluster: ClusterSpec, mix: JobMix, seed: int) -> Timeline:
     """Return the timeline of a mix of jobs in a queue, whose slowdowns are the trial's result."""
     requests, shapes = draw_jobs(mix, spec.topology, seed)
-    paths = cluster.paths or "hash"
-    return simulate_queue(requests, shapes, QueueCluster(spec.topology, paths, cluster.fragments, seed))
+    rule = RULES[cluster.paths or "hash"]
+    return simulate_queue(requests, shapes, QueueCluster(spec.topology, rule, cluster.fragments, seed))
 
 
 def _resolve_job(

@@ -84,7 +84,7 @@ def rails(pods, servers, spines=1):
 def play(jobs, topology, rule="hash", fragments=None):
     """Play jobs, each a type, GPUs, iterations and an arrival, and return their histories."""
     requests = [Request(f"j{place}", "a", 1, gpus, count, at) for place, (_, gpus, count, at) in enumerate(jobs)]
-    cluster = QueueCluster(topology, rule, fragments, seed=1)
+    cluster = QueueCluster(topology, RULES[rule], fragments, seed=1)
     return simulate_queue(requests, [shape(kind, gpus) for kind, gpus, *_ in jobs], cluster).histories
 
 

@@ -115,10 +115,15 @@ def _filling(real: Ints) -> Ints:
     return added
 
 
+def balanced_spines(flows: Flows, spines: int, seed: int) -> Ints:
+    """Choose as ECMP does; the engine then chooses others as flows start and as links fill: SGLB."""
+    return hash_spines(flows, spines, seed)
+
+
 SpineRule = Callable[[Flows, int, int], Ints]
 RULES: dict[str, SpineRule] = {
     "hash": hash_spines,
     "crux": least_loaded_spines,
     "perfect": colored_spines,
-    "sglb": hash_spines,  # the engine chooses others as each flow starts
+    "sglb": balanced_spines,
 }
