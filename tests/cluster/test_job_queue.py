@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from analysis.studies.job_queue.study import study
 from roundabout.core.errors import UsageError
 from roundabout.models.cluster.job_queue.fragments import limit_fragments
-from roundabout.models.cluster.job_queue.job_shape import JobShape
+from roundabout.models.cluster.job_queue.job_shape import BACKWARD, JobShape
 from roundabout.models.cluster.job_queue.requests import draw_jobs
 from roundabout.models.cluster.job_queue.simulator import QueueCluster, simulate_queue
 from roundabout.models.cluster.job_queue.spines import RULES, Flows
@@ -108,7 +108,18 @@ def test_iterations_alone_take_as_long_as_in_the_published_generator(kind, gpus,
 
 
 def test_a_pipeline_waits_for_its_first_microbatch_to_reach_the_last_stage():
-    assert shape(PIPELINE, 64).alone_ms == pytest.approx(776.5848 + 3 * 86)
+    activations_ms = 2 * 2 * 8.39e6 / BYTES_PER_MS
+    assert shape(PIPELINE, 64).alone_ms == pytest.approx(776.5848 + 3 * 86 + activations_ms)
+
+
+def test_rings_of_the_last_stage_begin_a_backward_pass_earlier():
+    """Both stages' rings, of 16 flows, share an uplink that is busy from the last stage's backward passes on."""
+    kind = PIPELINE.model_copy(update={"stages": 2})
+    job = Request("j", "a", 1, 32, 10, 0.0)
+    cluster = QueueCluster(leaf_spine(2, 2, 1), RULES["hash"], None, 1, {"j": np.array([0, 2, 1, 3])})
+    (found,) = simulate_queue([job], [shape(kind, 32)], cluster).histories
+    ring_ms, activations_ms = 4.295e9 / BYTES_PER_MS, 2 * 8 * 8.39e6 / BYTES_PER_MS
+    assert 100 * found.ended_s == pytest.approx(9 * 86 - BACKWARD * 86 + activations_ms + 16 * ring_ms, rel=1e-6)
 
 
 def test_rings_join_every_eighth_worker_of_a_stage():

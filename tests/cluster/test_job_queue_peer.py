@@ -35,10 +35,12 @@ def test_jobs_without_pipelines_run_as_long_as_in_monkeytrees_simulator(key):
     assert found["mean"] == pytest.approx(found["peer_mean"], rel=1e-4)
 
 
-@pytest.mark.parametrize("key", COMPARABLE)
-def test_mean_slowdowns_with_pipelines_are_within_4_percent(key):
+@pytest.mark.parametrize("key", [("ecmp", 0.7), ("ecmp", 1.0), ("crux", 0.7), ("crux", 0.9)])
+def test_jobs_beside_pipelines_run_as_long_as_in_monkeytrees_simulator(key):
+    """In the other scenes a pipeline is placed over several leaves, where its rings have another stride there."""
     found = compare(SCENES[key])
-    assert found["mean"] == pytest.approx(found["peer_mean"], rel=0.04)
+    assert found["most_apart"] < 6e-3
+    assert found["mean"] == pytest.approx(found["peer_mean"], rel=3e-4)
 
 
 def peer(tmp_path: Path, jobs: int) -> str:

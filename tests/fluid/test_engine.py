@@ -275,6 +275,24 @@ def test_replaced_phases_count_from_the_next_phase_on():
         engine.replace("j", phases("c")[:1])
 
 
+def test_workers_that_leave_phases_one_by_one_keep_theirs_until_the_iteration_ends():
+    """The second worker sends from 20 ms on, for 20 ms; from the second iteration on at half of the rate."""
+    engine = Engine(ResidualCapacity.constant({("a", "b"): 100.0, ("a", "c"): 50.0}))
+
+    def phases(to):
+        wait = SendPhase((Stream(1, 1, (), 1.0),), 10.0, (Barrier((1,), (0,)),))
+        streams = Stream(0, 0, (), 1.0), Stream(1, 1, (("a", to),), 2000.0)
+        return ComputePhase(10.0), wait, SendPhase(streams, 20.0, (Barrier((0, 1), (0, 1)),))
+
+    engine.add("j", FluidJob(phases("b"), 2, iterations=3))
+    engine.run(15.0)
+    engine.replace("j", phases("c"))
+    engine.run_to_end()
+    assert np.diff(engine.iterations("j")[0, :, (0, 2)], axis=0).ravel() == pytest.approx([40, 60, 60])
+    with pytest.raises(EngineError, match="leave the last one by one"):
+        engine.replace("j", (*phases("b")[::2], phases("b")[1]))
+
+
 def test_a_job_that_departs_by_itself_is_named():
     engine = Engine(ResidualCapacity.constant(WIDE))
     engine.add("j", one_way(0, 2, departs_ms=70.0))

@@ -106,15 +106,18 @@ class Engine:
     def replace(self, name: str, phases: Sequence[ComputePhase | SendPhase]) -> None:
         """Replace a job's phases, by as many, from the next one that it begins: for example, to move its flows.
 
+        A job whose workers leave phases one by one keeps its own until its iteration ends.
+
         Raises:
-            EngineError: the job's workers do not all leave each phase together, or the numbers of phases differ.
+            EngineError: the workers do not all leave the last phase together, or the numbers of phases differ.
         """
         job = self._jobs[name]
         merged = merge_workers(replace(job, phases=tuple(phases)))
-        if max(merged.workers, merge_workers(job).workers) > 1 or len(phases) != len(job.phases):
+        are_together = all(_leave_together(each[-1], job.workers) for each in (job.phases, phases))
+        if not are_together or merged.workers != merge_workers(job).workers or len(phases) != len(job.phases):
             raise EngineError(
-                f"job {name}: found phases that differ in number, or workers that leave them one by one, "
-                "expected as many phases, which all workers leave together"
+                f"job {name}: found phases that differ in number, or workers that leave the last one by one, "
+                "expected as many phases, the last of which all workers leave together"
             )
         self._library.fluid_replace(self._engine, self._places[name], *self._phases(merged))
 
@@ -277,6 +280,13 @@ def _job_fields(job: FluidJob) -> dict[str, Any]:
             "timetable": (each.shift_ms, each.period_ms, each.threshold_ms, each.late_ms),
         }
     return fields
+
+
+def _leave_together(phase: ComputePhase | SendPhase, workers: int) -> bool:
+    """Return True if all workers leave a phase together."""
+    if isinstance(phase, ComputePhase):
+        return workers == 1
+    return len(phase.barriers) == 1 and len(phase.barriers[0].workers) == workers
 
 
 def _phase_fields(phase: ComputePhase | SendPhase) -> tuple[float, int, int, int]:

@@ -12,6 +12,9 @@ from roundabout.spec.job_mix import JobType
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
+BACKWARD = 0.65
+"""Share of a microbatch's computing that is its backward pass: 111 of 171 ms, and 56 of 86, in MonkeyTree's jobs."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -52,14 +55,18 @@ class JobShape:
 
     @cached_property
     def flows(self) -> Ints:
-        """Return the senders and receivers of all flows, rings last."""
-        return np.concatenate([self.others, self.rings], axis=1)
+        """Return the senders and receivers of all flows, sender by sender; rings last within each."""
+        return np.concatenate([self.others, self.rings], axis=1)[:, self._order]
 
     @cached_property
     def are_rings(self) -> Bools:
         """Return which flows are of rings."""
-        found: Bools = np.arange(self.flows.shape[1]) >= self.others.shape[1]
+        found: Bools = self._order >= self.others.shape[1]
         return found
+
+    @cached_property
+    def _order(self) -> Ints:
+        return np.argsort(np.concatenate([self.others[0], self.rings[0]]), kind="stable")
 
     @cached_property
     def nic_loads(self) -> Ints:
@@ -73,25 +80,29 @@ class JobShape:
         kind, none = self.kind, np.empty(0, np.int64)
         others, rings = np.flatnonzero(~self.are_rings), np.flatnonzero(self.are_rings)
         if kind.exchanges:
-            found = [Step(kind.compute_ms, none), *self._rounds()] * kind.exchanges
+            found = [Step(kind.compute_ms, none), *self._rounds(others)] * kind.exchanges
         else:
             # GPipe: a stage waits for the first microbatch to reach it, and for the last to come back.
             found = [Step(kind.compute_ms * (kind.microbatches + kind.stages - 1), none)]
             sent = kind.activation_bytes * kind.microbatches
             if kind.stages > 1:
-                found += [Step(sent / self.bytes_per_ms, half, sent) for half in np.split(others, 2)]
+                # Computing waits for the activations before it, in turn: of the microbatches, and of other stages.
+                turns = kind.microbatches + kind.stages - 2
+                alone_ms = kind.activation_bytes * turns / self.bytes_per_ms
+                are_forth = self.flows[0, others] < self.flows[1, others]
+                found += [Step(alone_ms, others[half], sent) for half in (are_forth, ~are_forth)]
         if len(rings):
             ring = self.gpus // kind.stages // kind.rings
             sent = 2 * (ring - 1) / ring * kind.ring_bytes
             found.append(Step(sent / self.bytes_per_ms, rings, sent))
         return tuple(found)
 
-    def _rounds(self) -> list[Step]:
+    def _rounds(self, others: Ints) -> list[Step]:
         """Return the rounds of an all-to-all: in round r each worker sends to the r-th one after it."""
-        senders, receivers = self.others
+        senders, receivers = self.flows[:, others]
         sent = self.kind.exchange_bytes / self.gpus / (self.gpus - 1)
-        distances = (receivers - senders) % self.gpus
-        return [Step(sent / self.bytes_per_ms, np.flatnonzero(distances == each), sent) for each in range(1, self.gpus)]
+        rounds = [others[(receivers - senders) % self.gpus == each] for each in range(1, self.gpus)]
+        return [Step(sent / self.bytes_per_ms, each, sent) for each in rounds]
 
     @cached_property
     def alone_ms(self) -> float:
@@ -101,12 +112,16 @@ class JobShape:
     @property
     def full_ms(self) -> float:
         """Return an iteration's time alone without the bubbles of its pipeline, of which a load is made, ms."""
-        return self.alone_ms - self.kind.compute_ms * (self.kind.stages - 1)
+        if self.kind.stages == 1:
+            return self.alone_ms
+        turns_ms = 2 * (self.kind.stages - 2) * self.kind.activation_bytes / self.bytes_per_ms
+        return self.alone_ms - self.kind.compute_ms * (self.kind.stages - 1) - turns_ms
 
     @cached_property
     def intensity_ms(self) -> float:
         """Return the time of computing and of sending in an iteration of all workers together, ms."""
-        computes_ms = sum(step.alone_ms for step in self.steps if not len(step.flows))
+        bubbles_ms = self.kind.compute_ms * (self.kind.stages - 1)
+        computes_ms = sum(step.alone_ms for step in self.steps if not len(step.flows)) - bubbles_ms
         sent = sum(len(step.flows) * step.flow_bytes for step in self.steps)
         return self.gpus * computes_ms + sent / self.bytes_per_ms
 

@@ -9,18 +9,18 @@ each job's next phase on, at no cost.
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from roundabout.models.cluster.job_queue.fragments import limit_fragments
-from roundabout.models.cluster.job_queue.job_shape import Ints, JobShape, Step
+from roundabout.models.cluster.job_queue.job_shape import BACKWARD, Ints, JobShape, Step
 from roundabout.models.cluster.job_queue.spines import Flows, SpineRule, balanced_spines
 from roundabout.models.cluster.state import Request
 from roundabout.models.cluster.timeline import JobHistory, Timeline
 from roundabout.models.fluid.cross_traffic import capacities
 from roundabout.models.fluid.engine import Engine
-from roundabout.models.fluid.jobs import Barrier, ComputePhase, FluidJob, Path, SendPhase, Stream
+from roundabout.models.fluid.jobs import EQUAL_MS, Barrier, ComputePhase, FluidJob, Path, SendPhase, Stream
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
 from roundabout.spec.topology import Topology
 
@@ -125,7 +125,8 @@ class _Queue:
             request, now_s = self.requests[number], self.engine.now_ms / 1e3
             servers = self.cluster.placed.get(request.name)
             if servers is None:
-                servers = self._find_servers(np.flatnonzero(free), needed)
+                found = self._find_servers(np.flatnonzero(free), needed)
+                servers = np.sort(found.reshape(self.shapes[number].kind.stages, -1), axis=1).ravel()
             free[servers] = False
             self.running[request.name] = _RunningJob(number, request, self.shapes[number], now_s, servers)
         return len(self.waiting) < before
@@ -135,7 +136,7 @@ class _Queue:
         counts = np.bincount(self.pod_of[free], minlength=self.pod_of.max() + 1)
         fitting = np.flatnonzero(counts >= needed)
         order = fitting[[counts[fitting].argmin()]] if fitting.size else np.argsort(-counts, kind="stable")
-        return np.sort(np.concatenate([free[self.pod_of[free] == pod] for pod in order])[:needed])
+        return np.concatenate([free[self.pod_of[free] == pod] for pod in order])[:needed]
 
     def _move_fragments(self, most: int) -> None:
         places = [(job, stage) for job in self.running.values() for stage in range(job.shape.kind.stages)]
@@ -173,24 +174,59 @@ class _Queue:
         paths = leaves.tobytes() + spines.tobytes()
         if paths == job.paths:
             return
-        known = {id(step): self._phase(step, leaves, spines) for step in job.shape.steps}
-        phases = tuple(known[id(step)] for step in job.shape.steps)
-        name, iterations = job.request.name, job.request.iterations
+        phases = self._phases(job.shape, leaves, spines)
+        name, iterations, stages = job.request.name, job.request.iterations, job.shape.kind.stages
         if job.paths:
             self.engine.replace(name, phases)
         else:
-            self.engine.add(name, FluidJob(phases, 1, start_ms=self.engine.now_ms, iterations=iterations))
+            self.engine.add(name, FluidJob(phases, stages, start_ms=self.engine.now_ms, iterations=iterations))
         job.paths = paths
 
-    def _phase(self, step: Step, leaves: Ints, spines: Ints) -> ComputePhase | SendPhase:
+    def _phases(self, shape: JobShape, leaves: Ints, spines: Ints) -> tuple[ComputePhase | SendPhase, ...]:
+        """Return a job's phases, whose workers are its stages."""
+        known = {id(step): self._phase(shape, step, leaves, spines) for step in shape.steps}
+        phases = [known[id(step)] for step in shape.steps]
+        stages, backward_ms = shape.kind.stages, BACKWARD * shape.kind.compute_ms
+        if stages == 1:
+            return tuple(phases)
+        # A stage's rings begin as its own backward passes end: one pass after those of the stage behind it.
+        phases[0] = ComputePhase(shape.steps[0].alone_ms - (stages - 1) * backward_ms)
+        waits = [_wait(range(stages - behind), backward_ms) for behind in range(1, stages)]
+        together = replace(
+            _wait(range(stages), EQUAL_MS), barriers=(Barrier(tuple(range(stages)), tuple(range(stages))),)
+        )
+        return (*phases[:3], *waits, *phases[3:], together)
+
+    def _phase(self, shape: JobShape, step: Step, leaves: Ints, spines: Ints) -> ComputePhase | SendPhase:
         """Return a phase with the flows that leave their leaf. Others have their NICs' rate, and so end with it."""
         crossing = step.flows[spines[step.flows] >= 0]
-        if not crossing.size:
+        stages = range(shape.kind.stages)
+        if not len(step.flows) or (len(stages) == 1 and not crossing.size):
             return ComputePhase(step.alone_ms)
         ends = zip(*leaves[:, crossing].tolist(), spines[crossing].tolist(), strict=True)
-        streams = tuple(Stream(0, 0, self._path(*each), step.flow_bytes) for each in ends)
-        return SendPhase(streams, step.alone_ms, (Barrier((0,), tuple(range(len(streams)))),))
+        senders = shape.flows[0, crossing] // (shape.gpus // len(stages))
+        streams = [
+            *(Stream(stage, stage, (), 1.0) for stage in stages),
+            *(
+                Stream(stage, stage, self._path(*each), step.flow_bytes)
+                for stage, each in zip(senders.tolist(), ends, strict=True)
+            ),
+        ]
+        if not shape.are_rings[step.flows[0]]:
+            return SendPhase(tuple(streams), step.alone_ms, (Barrier(tuple(stages), tuple(range(len(streams)))),))
+        own = [[place for place, stream in enumerate(streams) if stream.sender == stage] for stage in stages]
+        return SendPhase(
+            tuple(streams),
+            step.alone_ms,
+            tuple(Barrier((stage,), tuple(each)) for stage, each in zip(stages, own, strict=True)),
+        )
 
     def _path(self, leaf: int, other: int, spine: int) -> Path:
         above = self.spines[spine]
         return (self.leaves[leaf], above), (above, self.leaves[other])
+
+
+def _wait(stages: range, ms: float) -> SendPhase:
+    """Return a phase in which these stages wait, each for itself."""
+    streams = tuple(Stream(stage, stage, (), 1.0) for stage in stages)
+    return SendPhase(streams, ms, tuple(Barrier((stage,), (stage,)) for stage in stages))

@@ -199,7 +199,7 @@ void Engine::update_demand(Flow &flow) {
   if (std::exchange(flow.moves, false))
     remove_from_links(flow);
   const bool is_new = !std::exchange(flow.is_on_links, true);
-  if (is_new && spine_groups_)
+  if (is_new && spine_groups_ && flow.hops != flow.hops_end)
     spine_groups_->choose(flow);
   if (is_new)
     for (Hop *hop = flow.hops; hop != flow.hops_end; hop++) {

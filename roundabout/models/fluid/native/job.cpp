@@ -197,7 +197,8 @@ void Job::adopt_next_phases() {
 
 void Job::enter_next_phase(int place, double now) {
   Worker &worker = workers_[index(place)];
-  if (!next_phases_.empty())
+  // Workers that leave phases one by one are all at the same place only as an iteration ends.
+  if (!next_phases_.empty() && (plan.workers == 1 || worker.phase + 1 == static_cast<int>(plan.phases.size())))
     adopt_next_phases();
   for (;;) {
     if (++worker.phase == static_cast<int>(plan.phases.size()))
