@@ -137,6 +137,7 @@ def test_workers_of_stages_send_to_the_next_one_and_back():
 def test_jobs_within_a_leaf_take_as_long_as_alone():
     jobs = [(STRIDED, 16, 10, 0.0), (EXCHANGING, 16, 3, 0.0), (PIPELINE, 64, 5, 0.0)]
     assert slowdowns(play(jobs, leaf_spine(2, 8, 1))) == pytest.approx([1, 1, 1])
+    assert slowdowns(play(jobs, leaf_spine(2, 8, 1), "sglb")) == pytest.approx([1, 1, 1])
 
 
 def test_an_all_to_all_has_rounds_in_which_each_worker_sends_once():
