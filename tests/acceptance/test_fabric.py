@@ -367,7 +367,7 @@ def test_an_inconclusive_part_is_measured_again_and_the_next_one_follows(
     assert (record["accepted"], record["verdict"]) == (False, "inconclusive")
     assert {each["verdict"] for each in record["hosts"].values()} == {"inconclusive"}
     assert record["hosts"]["s0"]["findings"] == [], "no finding drains a node"
-    assert "It neither passes nor fails: 1 figures are inconclusive." in found.outcome
+    assert "It neither passes nor fails. Inconclusive figures: 1." in found.outcome
     found.parts["links"] = [failure("link s1")]
     assert found.verdict == "fail"
 
