@@ -375,10 +375,10 @@ def test_an_inconclusive_part_is_measured_again_and_the_next_one_follows(
 def test_an_inconclusive_acceptance_has_an_exit_status_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def measure_all(_request: Any, _fabric: Any, found: Acceptance, _runner: Any) -> None:
+    def measure(_hours: float, _measure_round: Any, found: Acceptance, _observer: Any) -> None:
         found.parts["job"] = [Verdict("trial idle", "valid", f"the CPU was short: {LATE}", "", "inconclusive")]
 
-    monkeypatch.setattr("roundabout.checks.acceptance.run._measure_all", measure_all)
+    monkeypatch.setattr("roundabout.checks.acceptance.run.soak", measure)
     assert main(["acceptance", "--testbed", "lab", "--json", "--runs", str(tmp_path)]) == 4
     printed = capsys.readouterr()
     assert json.loads(printed.out)["verdict"] == "inconclusive"
