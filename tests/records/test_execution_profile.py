@@ -23,6 +23,7 @@ from tests.records.record_writers import (
     computing_node,
     et,
     graph_node,
+    groups_node,
 )
 from tests.records.traced_jobs import JOBS, TFLOPS, write_traces
 
@@ -144,6 +145,17 @@ def test_groups_are_read_from_a_file_of_astra_sim(write, tmp_path):
     groups.write_text(json.dumps({"1": [0, 1], "2": [2, 3], "3": [0, 2], "4": [1, 1]}))
     with pytest.raises(RecordError, match="groups.json: found no groups"):
         profile([*paths, groups])
+    with pytest.raises(RecordError, match="found groups.json, notes.txt beside traces, expected one file of groups at"):
+        profile([*paths, groups, tmp_path / "notes.txt"])
+
+
+def test_a_rank_is_in_the_group_that_its_own_trace_lists(write):
+    """Each trace may list the groups of its rank alone, under the same name."""
+    ranks = [
+        [groups_node({"pair": pair}), collective(1, ALL_REDUCE, MB, pg_name="pair")]
+        for pair in ((0, 1), (0, 1), (2, 3), (2, 3))
+    ]
+    assert profile(write(*ranks)).phases[0].groups == ((0, 1), (2, 3))
 
 
 @pytest.mark.parametrize("schema", chakra.SCHEMAS[:-1])
