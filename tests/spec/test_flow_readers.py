@@ -258,6 +258,12 @@ def test_a_damaged_flow_list_of_hpcc_is_refused(tmp_path: Path, before: str, aft
     assert message in caught.value.message
 
 
+def test_more_flows_at_a_host_than_a_topology_has_workers_are_refused(tmp_path: Path) -> None:
+    lines = "".join(f"{number % 7}->7 start 0 size 1\n" for number in range(5000))
+    with pytest.raises(UsageError, match="flows: found 5000 flows at host 7, expected 4096 at most of a host"):
+        scene(tmp_path, f"Nodes 8\nConnections 5000\n{lines}")
+
+
 def test_new_writes_an_experiment_that_can_be_planned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
