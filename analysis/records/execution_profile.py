@@ -12,7 +12,7 @@ from analysis.records.call import Kind, RecordError
 from analysis.records.collective_groups import PATTERN_OF, worker_bytes
 from analysis.records.execution_schedule import Rates, Schedule, make_schedule
 from analysis.records.fields import quote_value
-from analysis.records.readers.chakra import RANK_IN_NAME
+from analysis.records.readers.chakra import RANK_IN_NAME, Groups
 from analysis.records.readers.chakra_graph import Graph, read_graph, read_group_file
 from roundabout.spec import Phase, Profile
 
@@ -34,14 +34,21 @@ def make_execution_profile(paths: Sequence[Path], name: str, rates: Rates) -> Ex
     Raises RecordError for files that cannot be read, missing ranks, and ranks that communicate differently.
     """
     traces = [path for path in paths if RANK_IN_NAME.search(path.name)]
-    groups = {name: ranks for path in paths if path not in traces for name, ranks in read_group_file(path).items()}
+    groups = _listed_groups([path for path in paths if path not in traces])
     graphs = sorted((read_graph(path) for path in traces), key=lambda graph: graph.rank)
     _check_ranks(graphs, paths)
     for graph in graphs:
         groups |= graph.groups
-    schedules = [make_schedule(graph, groups, len(graphs), rates) for graph in graphs]
+    schedules = [make_schedule(graph, groups | graph.groups, len(graphs), rates) for graph in graphs]
     _check_alike(graphs, schedules)
     return ExecutionProfile(_make_profile(name, graphs, schedules, rates), tuple(_caveats(graphs, schedules, rates)))
+
+
+def _listed_groups(paths: Sequence[Path]) -> Groups:
+    if len(paths) > 1:
+        names = ", ".join(path.name for path in paths[:8])
+        raise RecordError(f"{paths[0].parent}: found {names} beside traces, expected one file of groups at most")
+    return read_group_file(paths[0]) if paths else {}
 
 
 def _check_ranks(graphs: Sequence[Graph], paths: Sequence[Path]) -> None:

@@ -83,7 +83,7 @@ def make_schedule(graph: Graph, groups: Groups, ranks: int, rates: Rates) -> Sch
     sendings = []
     for key, following in zip_longest(order, order[1:]):
         begin_ms, ended_ms = simulation.spans[key]
-        waiting = [*simulation.followers[key], *([] if following is None else [following])]
+        waiting = [*simulation.waiting(key), *([] if following is None else [following])]
         until_ms = max(min((simulation.spans[each][0] for each in waiting), default=end_ms), ended_ms)
         node = graph.operations[key]
         sendings.append(
@@ -147,7 +147,7 @@ class _Simulation:
         self._ready: dict[Resource | None, list[int]] = defaultdict(list)
         self._busy: set[Resource] = set()
         self._running: list[tuple[float, int]] = []
-        self.followers = _followers(graph)
+        self._followers = _followers(graph)
         self.spans: dict[int, tuple[float, float]] = {}
 
     def run(self) -> None:
@@ -164,6 +164,16 @@ class _Simulation:
             what = f"found nodes that wait for each other, among {stuck[:8]}, expected no cycle"
             raise RecordError(f"{self._graph.path}: {what}")
 
+    def waiting(self, key: int) -> set[int]:
+        """Return the operations with a resource that wait for an operation, also through those without one."""
+        found, left = set[int](), list(self._followers[key])
+        while left:
+            each = left.pop()
+            if each not in found:
+                found.add(each)
+                left += [] if self._graph.operations[each].resource else self._followers[each]
+        return {each for each in found if self._graph.operations[each].resource}
+
     def _enqueue(self, key: int) -> None:
         heapq.heappush(self._ready[self._graph.operations[key].resource], key)
 
@@ -179,7 +189,7 @@ class _Simulation:
     def _end(self, key: int) -> None:
         if resource := self._graph.operations[key].resource:
             self._busy.remove(resource)
-        for follower in self.followers[key]:
+        for follower in self._followers[key]:
             self._waits_for[follower] -= 1
             if not self._waits_for[follower]:
                 self._enqueue(follower)

@@ -74,9 +74,9 @@ def summarize(lines: Sequence[ScoreboardRow]) -> str:
     words = [
         f"{counts['pass']} of {len(lines)} results pass{_count_bases(lines)}",
         f"{counts['fail']} fail",
-        f"{counts['inconclusive'] - short} are inconclusive",
-        f"{short} have too few repetitions for an interval",
-        f"{counts[NOT_MEASURED]} are not measured",
+        f"{counts['inconclusive'] - short} inconclusive",
+        f"{short} with too few repetitions for an interval",
+        f"{counts[NOT_MEASURED]} not measured",
     ]
     sentences = [f"{', '.join(words)}."]
     if known := sum(bool(line.deciding) for line in lines):

@@ -125,8 +125,8 @@ class Check(ABC):
         left_out = [part for part in self.PARTS if part not in self.parts]
         end = f" Not measured: {', '.join(left_out)}." if left_out else ""
         sentences: dict[Word, str] = {
-            "fail": f"It does not pass: {len(self.failures)} findings.",
-            INCONCLUSIVE: f"It neither passes nor fails: {len(self.undecided)} figures are inconclusive.",
+            "fail": f"It does not pass. Findings: {len(self.failures)}.",
+            INCONCLUSIVE: f"It neither passes nor fails. Inconclusive figures: {len(self.undecided)}.",
             "pass": "It passes.",
         }
         return sentences[self.verdict] + end

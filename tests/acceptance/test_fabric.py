@@ -31,6 +31,7 @@ from roundabout.store import schemas
 from roundabout.testbeds import find_provider, undo
 from tests.computed_runs import RUNNER
 from tests.observers import Silent
+from tests.several_paths.fabrics import rails
 
 pytestmark = pytest.mark.unit
 
@@ -95,6 +96,19 @@ def test_jobs_of_nics_take_the_paths_that_verdicts_name() -> None:
         for name, job in jobs.items():
             routes = [job.routes(name, each, RAILS)[0] for each in job.transfers(job.profile.phases[-1])]
             assert all(link in {hop.link.name for hop in route} for route in routes) and len(routes) == 2
+
+
+def test_two_servers_on_rails_are_refused_with_the_job_before_anything_is_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Their links are shared by a first NIC's flows to both NICs of the other server, which no cross traffic takes."""
+    two = rails(2, 2)
+    assert experiments.link_variants(two)
+    monkeypatch.setattr("roundabout.checks.acceptance.run.load_topology", lambda _: two)
+    assert main(["acceptance", "--testbed", "fluid"]) == 2
+    assert "where two pairs of hosts' first NICs meet alone" in capsys.readouterr().err
+    assert main(["acceptance", "--testbed", "fluid", "--only", "links"]) == 2
+    assert "found testbed fluid" in capsys.readouterr().err
 
 
 def test_a_slow_nic_of_a_server_with_several_is_named_on_packets(
@@ -367,7 +381,7 @@ def test_an_inconclusive_part_is_measured_again_and_the_next_one_follows(
     assert (record["accepted"], record["verdict"]) == (False, "inconclusive")
     assert {each["verdict"] for each in record["hosts"].values()} == {"inconclusive"}
     assert record["hosts"]["s0"]["findings"] == [], "no finding drains a node"
-    assert "It neither passes nor fails: 1 figures are inconclusive." in found.outcome
+    assert "It neither passes nor fails. Inconclusive figures: 1." in found.outcome
     found.parts["links"] = [failure("link s1")]
     assert found.verdict == "fail"
 
@@ -375,10 +389,10 @@ def test_an_inconclusive_part_is_measured_again_and_the_next_one_follows(
 def test_an_inconclusive_acceptance_has_an_exit_status_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def measure_all(_request: Any, _fabric: Any, found: Acceptance, _runner: Any) -> None:
+    def measure(_hours: float, _measure_round: Any, found: Acceptance, _observer: Any) -> None:
         found.parts["job"] = [Verdict("trial idle", "valid", f"the CPU was short: {LATE}", "", "inconclusive")]
 
-    monkeypatch.setattr("roundabout.checks.acceptance.run._measure_all", measure_all)
+    monkeypatch.setattr("roundabout.checks.acceptance.run.soak", measure)
     assert main(["acceptance", "--testbed", "lab", "--json", "--runs", str(tmp_path)]) == 4
     printed = capsys.readouterr()
     assert json.loads(printed.out)["verdict"] == "inconclusive"

@@ -134,15 +134,16 @@ def test_a_bound_that_no_paper_prints_is_called_ours(toy, source, whose):
 
 
 @pytest.mark.parametrize(
-    ("ci95", "why"),
+    ("repetitions", "ci95", "why"),
     [
-        (None, "too few repetitions: a 95 % interval takes 4"),
-        ((0.4, 1.2), "too few repetitions: about 5 would decide"),
-        ((0.6, 1.2), ""),
+        (3, None, "too few repetitions: a 95 % interval takes 4"),
+        (4, (0.4, 1.2), "too few repetitions: about 5 would decide"),
+        (3, (0.4, 1.2), "undecidable by repetitions"),  # an interval over draws
+        (4, (0.6, 1.2), ""),
     ],
 )
-def test_an_inconclusive_verdict_has_its_reason(toy, ci95, why):
-    (found,) = with_needs([toy(expected(Bound, at_least=0.5), [Case("j1", 1.0, ci95)])], repetitions=3)
+def test_an_inconclusive_verdict_has_its_reason(toy, repetitions, ci95, why):
+    (found,) = with_needs([toy(expected(Bound, at_least=0.5), [Case("j1", 1.0, ci95)])], repetitions)
     (table,) = screen([found, found])
     assert table.caption == (f"2 inconclusive: {why}" if why else "")
     assert (f"</span> ({why})" in cards([found])) is bool(why)
@@ -150,7 +151,7 @@ def test_an_inconclusive_verdict_has_its_reason(toy, ci95, why):
 
 def test_reasons_of_one_kind_share_a_line(toy):
     judged = [toy(expected(Bound, at_least=0.5), [Case("j1", 1.0, ci95)]) for ci95 in ((0.4, 1.2), (0.1, 1.2))]
-    (table,) = screen(with_needs(judged, repetitions=3))
+    (table,) = screen(with_needs(judged, repetitions=4))
     assert table.caption == "2 inconclusive: too few repetitions, each as the page says"
 
 

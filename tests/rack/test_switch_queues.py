@@ -19,7 +19,7 @@ import pytest
 
 from roundabout.runner.hosts.host_group import PortPlace, QueueReader
 from roundabout.runner.trial.switch_queues import SwitchQueues, describe_gaps, read_once, sample_switches
-from roundabout.testbeds.rack.switch_counters import sonic
+from roundabout.testbeds.rack.switch_counters import cumulus, sonic
 from roundabout.testbeds.rack.switch_counters.readers import queue_readers
 from tests.ansible.switches import write_inventory
 from tests.fakes.testbed import SCALE, FakeSite
@@ -175,6 +175,14 @@ def test_an_answer_of_cumulus_that_is_not_understood_is_named(switch: Path) -> N
     ]
 
 
+@pytest.mark.parametrize("pauses", [200, [], {"rx-pause-frames": "many"}])
+def test_pauses_of_cumulus_that_are_not_understood_leave_the_other_counters(pauses: object) -> None:
+    found = {"egress-queue-stats": {"3": {"tx-bytes": 1, "ecn-marked-frames": 2}}, "pfc-stats": {"3": pauses}}
+    queues, remarks = cumulus.parse(f"port swp1\n{json.dumps(found)}", {"swp1": PortPlace("L1", "tor1")})
+    assert [each.counters for each in queues] == [{"tx_bytes": 1, "marks": 2}]
+    assert remarks
+
+
 def eos(lengths: str) -> str:
     """Return a CLI that answers `show queue-monitor length` with this text."""
     return f"""
@@ -207,6 +215,8 @@ def test_eos_marks_and_lengths_are_read_of_queues_that_count_them(switch: Path) 
 
 @pytest.mark.parametrize(("lengths", "remark"), [
     (lanz(lanzEnabled=False), "no watermark_bytes: not counted (it needs queue-monitor length)"),
+    (lanz(entryList={"Ethernet1": 3}), "entryList: found \"{'Ethernet1': 3}\", expected a list of objects"),
+    (lanz(entryList=[3]), "entryList: found '[3]', expected a list of objects"),
     (lanz(bytesPerTxmpSegment=480), "no watermark_bytes: this platform counts segments of 480 bytes at most"),
     ("% Invalid input (privileged mode required)",
      "found '% Invalid input (privileged mode required)', expected an answer: the user of switches may lack the "

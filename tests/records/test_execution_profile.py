@@ -23,6 +23,7 @@ from tests.records.record_writers import (
     computing_node,
     et,
     graph_node,
+    groups_node,
 )
 from tests.records.traced_jobs import JOBS, TFLOPS, write_traces
 
@@ -83,17 +84,19 @@ def test_comm_size_is_what_a_rank_puts_in(kind, sent, pattern, write):
     assert (phase.bytes, phase.alone_ms, phase.pattern) == (sent, sent / MB, pattern)
 
 
-def test_computing_beside_a_collective_is_hidden_by_it(write):
+@pytest.mark.parametrize("through", [(), (graph_node(9, 1, 2), graph_node(8, 2, 9))], ids=["direct", "metadata"])
+def test_computing_beside_a_collective_is_hidden_by_it(through, write):
     """The first of two buckets lasts 2 ms and the computing of the second 5 ms, which therefore is its phase.
 
-    The second bucket lasts 6 ms; a step of 1 ms waits for both.
+    The second bucket lasts 6 ms; a step of 1 ms waits for both. Nodes that last no time end no phase.
     """
     rank = [
         computing_node(1, 3000),
         collective(2, ALL_REDUCE, 2 * MB, 1),
         computing_node(3, 5000, 1),
         collective(4, ALL_REDUCE, 6 * MB, 3),
-        computing_node(5, 1000, 2, 4),
+        *through,
+        computing_node(5, 1000, 8 if through else 2, 4),
     ]
     found = make_execution_profile(write(rank, rank), "job", RATES)
     assert parts(found.profile) == [(3, None), (5, 2 * MB), (6, 6 * MB), (1, None)]
@@ -142,6 +145,17 @@ def test_groups_are_read_from_a_file_of_astra_sim(write, tmp_path):
     groups.write_text(json.dumps({"1": [0, 1], "2": [2, 3], "3": [0, 2], "4": [1, 1]}))
     with pytest.raises(RecordError, match="groups.json: found no groups"):
         profile([*paths, groups])
+    with pytest.raises(RecordError, match="found groups.json, notes.txt beside traces, expected one file of groups at"):
+        profile([*paths, groups, tmp_path / "notes.txt"])
+
+
+def test_a_rank_is_in_the_group_that_its_own_trace_lists(write):
+    """Each trace may list the groups of its rank alone, under the same name."""
+    ranks = [
+        [groups_node({"pair": pair}), collective(1, ALL_REDUCE, MB, pg_name="pair")]
+        for pair in ((0, 1), (0, 1), (2, 3), (2, 3))
+    ]
+    assert profile(write(*ranks)).phases[0].groups == ((0, 1), (2, 3))
 
 
 @pytest.mark.parametrize("schema", chakra.SCHEMAS[:-1])

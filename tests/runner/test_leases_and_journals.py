@@ -21,7 +21,7 @@ from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.hosts.programs import Program, call, check_call
 from roundabout.runner.machine import machine_lease, undo_journal
 from roundabout.runner.machine.process_leftovers import find_leftovers, process_name
-from roundabout.runner.machine.state import user_folder
+from roundabout.runner.machine.state import STATE, user_folder
 from roundabout.runner.tables.rows import RecordError, Samples, parse_event
 from roundabout.testbeds.lab import provider
 from roundabout.testbeds.lab.network import namespaces
@@ -373,6 +373,13 @@ def test_an_ordinary_users_journals_survive_a_reboot(given, expected, monkeypatc
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     assert str(user_folder()) == expected
+
+
+def test_journals_of_a_user_without_a_home_are_not_in_the_working_directory(monkeypatch):
+    """A container may run as a user id that no passwd has."""
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    assert user_folder() == STATE / "roundabout"
 
 
 def test_a_journal_of_a_machine_with_the_same_home_is_named_and_kept(tmp_path, monkeypatch, capsys):

@@ -12,6 +12,7 @@ from roundabout.core.errors import UsageError
 from roundabout.models.packets import Fabric
 from roundabout.models.packets.trial import play_trial
 from roundabout.spec import Experiment, Topology, load_experiment
+from roundabout.spec.assembly import validation
 from roundabout.spec.fabrics import write_topology
 from roundabout.spec.flow_readers import Scene, read_scene
 from roundabout.spec.reader.yaml_source import parse
@@ -169,6 +170,7 @@ def test_hpcc_rates_and_delays_have_units(tmp_path: Path) -> None:
         ("Nodes 8", "Nodes 16", "flows: Nodes: found 16, expected 8, as "),
         ("Connections 3", "Connections 4", "flows: Connections: found 3 flows, expected 4"),
         ("Connections 3", "Connections 3\nFailures 1", "flows: Failures: found 1, expected 0"),
+        ("Connections 3", "Connections 3\nNodes 8", "flows:4: Nodes: found it twice"),
         ("Connections 3", "Connections", "flows:3: Connections: found 0 values"),
         ("Connections 3", "", "flows: Connections: found no such line"),
     ],
@@ -215,6 +217,7 @@ def test_a_damaged_tree_is_refused(tmp_path: Path, before: str, after: str, mess
         ("4 1 3", "4 1 5", "topology: found 5, expected 6 lines of switches and links"),
         ("4 1 3", "4 1", "topology:1: found 2 values, expected 3: nodes, switches, links"),
         ("2\n0 2", "2 3\n0 2", "topology:2: switches: found 2 numbers, expected 1"),
+        ("4 1 3\n2\n", "4 2 3\n2 2\n", "topology:2: switches: found 1 twice"),
         ("100Gbps", "100GBps", "topology:3: rate: found '100GBps'"),
         ("100Gbps", "100", "topology:3: rate: found '100'"),
         ("1000ns", "1000", "topology:3: delay: found '1000'"),
@@ -254,6 +257,18 @@ def test_a_damaged_flow_list_of_hpcc_is_refused(tmp_path: Path, before: str, aft
     with pytest.raises(UsageError) as caught:
         scene(tmp_path, FLOWS.replace(before, after, 1), STAR)
     assert message in caught.value.message
+
+
+def test_more_flows_at_a_host_than_a_topology_has_workers_are_refused(tmp_path: Path) -> None:
+    lines = "".join(f"{number % 7}->7 start 0 size 1\n" for number in range(5000))
+    with pytest.raises(UsageError, match="flows: found 5000 flows at host 7, expected 4096 at most of a host"):
+        scene(tmp_path, f"Nodes 8\nConnections 5000\n{lines}")
+
+
+def test_flows_at_a_host_are_not_compared_with_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of that is the cube of their number: minutes for a thousand."""
+    monkeypatch.setattr(validation, "_most_at_once", None)
+    assert len(load(scene(tmp_path), tmp_path).cells[0].spec.jobs) == 3
 
 
 def test_new_writes_an_experiment_that_can_be_planned(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, permutations
 
 from roundabout.core.disjoint_rounds import disjoint_rounds
+from roundabout.core.errors import UsageError
 from roundabout.spec.capture import Capture
 from roundabout.spec.cross_traffic import CrossTraffic
 from roundabout.spec.experiment import Cell, Experiment
@@ -154,7 +155,8 @@ def job_experiment(topology: Topology, transport: Transport) -> Experiment:
 def job_pairs(topology: Topology) -> Pairs:
     """Return two pairs of NICs that share the bottleneck, or the first link that hosts' first NICs share.
 
-    Cross traffic takes hosts' first NICs.
+    Cross traffic takes hosts' first NICs. Raises UsageError if no two pairs of these meet on a link, such as those of
+    two servers on rails.
     """
     links = shared_links(topology)
     fit = {
@@ -162,6 +164,12 @@ def job_pairs(topology: Topology) -> Pairs:
         for name, pairs in links.items()
         if all(topology.nics[nic][1] == 0 for pair in pairs for nic in pair)
     }
+    if not fit:
+        raise UsageError(
+            f"topology {topology.name}: found no link where two pairs of hosts' first NICs meet alone, expected one "
+            "for the job and the traffic beside it",
+            "leave the job out: --only paths --only bandwidth --only links",
+        )
     return fit.get(topology.bottleneck.name) or next(iter(fit.values()))
 
 

@@ -108,6 +108,8 @@ def accept(request: AcceptanceRequest, *, as_json: bool) -> None:
     transport = _transport(request.transport)
     if not experiments.shared_links(topology):
         raise UsageError(f"topology {topology.name}: found no link where two pairs of hosts meet alone, expected one")
+    if "job" in request.parts:
+        experiments.job_pairs(topology)  # refuses before hosts measure anything
     provider = execution.requested_provider(request.testbed, request.inventory)
     if not isinstance(provider, SshTestbedProvider):
         raise UsageError(f"found testbed {provider.where['testbed']}, expected one whose hosts send packets")

@@ -21,11 +21,12 @@ STATE = ROOT_STATE if os.geteuid() == 0 else Path(f"/tmp/rb-{os.geteuid()}")  # 
 def user_folder() -> Path:
     """Return the folder of an ordinary user's files that survive a reboot, in $XDG_STATE_HOME.
 
-    Source: XDG Base Directory Specification 0.8, which has a relative path ignored.
+    It is below STATE, which does not survive, if the user has no home. Source: XDG Base Directory Specification 0.8,
+    which has a relative path ignored.
     """
     given = Path(os.environ.get("XDG_STATE_HOME", ""))
     default = Path(os.path.expanduser("~/.local/state"))  # `Path.expanduser` raises an error if the user has no home
-    return (given if given.is_absolute() else default) / "roundabout"
+    return next(path for path in (given, default, STATE) if path.is_absolute()) / "roundabout"
 
 
 def make_state(state: Path) -> None:

@@ -63,7 +63,7 @@ def check_workers(merged: Merged, treatment: Treatment, topology: Topology) -> N
                 raise merged.error(here, quote_value(worker), expected, suggest(worker, topology.hosts))
             there = stays.setdefault(worker, [])
             stay = _WorkerStay(name, job.arrives_ms, math.inf if job.departs_ms is None else job.departs_ms)
-            if _most_at_once(there, stay) == topology.gpus_per_host:
+            if len(there) >= topology.gpus_per_host and _most_at_once(there, stay) == topology.gpus_per_host:
                 raise _no_room(merged, here, topology, stays)
             there.append(stay)
 

@@ -90,6 +90,8 @@ def read_topology(path: Path) -> tuple[dict[str, Any], list[Line | None], tuple[
     if len(of_switches.words) != number:
         raise of_switches.error("switches", f"{len(of_switches.words)} numbers", f"{number}, as the first line says")
     switches = {of_switches.whole("switches", word, 0, nodes - 1) for word in of_switches.words}
+    if len(switches) < number:
+        raise of_switches.error("switches", f"{number - len(switches)} twice", "each switch once")
     names = {each: f"{'w' if each in switches else 'h'}{each}" for each in range(nodes)}
     unused = [f"{len(rest) - 1 - links} further lines: HPCC's program reads {links} links, too"]
     fields = {

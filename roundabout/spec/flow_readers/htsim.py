@@ -52,6 +52,8 @@ def read_flows(path: Path) -> FlowList:
             fields.update(values.keys())
             flows.append(_flow(line, values, counts.get("Nodes", 0)))
         elif line.words[0] in COUNTS and not flows:
+            if line.words[0] in counts:
+                raise line.error(line.words[0], "it twice", "each line of counts once")
             counts[line.words[0]] = _only_number(line)
         else:
             expected = f"a flow, as 0->13 start 0 size 2000000, or before all flows one of {', '.join(COUNTS)}"

@@ -20,6 +20,7 @@ from roundabout.spec.trace_readers.rows import row_error
 
 WIDTH = 120  # of written lines
 NS_PER_MS = 10**6
+MAX_FLOWS = 4096  # of a host, as many as a topology may have GPUs of a host
 
 TopologyReader = Callable[[Path], tuple[dict[str, Any], list[Line | None], tuple[str, ...]]]
 
@@ -96,8 +97,10 @@ def read_scene(flows: Path, topology: Path, name: Name) -> Scene:
                 expected = f"a host of {shown_path(topology)}"
                 raise flow.line.error("flow", f"{end}", expected)
     files = (flows.name, topology.name)
-    ends = Counter(end for flow in listed.flows for end in (flow.sender, flow.receiver))
-    rates = {"name": name, "mtu_bytes": form.mtu_bytes, "gpus_per_host": max(ends.values())}
+    ((host, most),) = Counter(end for flow in listed.flows for end in flow[:2]).most_common(1)
+    if most > MAX_FLOWS:
+        raise SpecError(shown_path(flows), f"{most} flows at host {host}", f"{MAX_FLOWS} at most of a host")
+    rates = {"name": name, "mtu_bytes": form.mtu_bytes, "gpus_per_host": most}
     built = _topology(topology, fields | rates, lines, form.simulator)
     return Scene(form.simulator, built, listed.flows, (*listed.unused, *unused), files)
 

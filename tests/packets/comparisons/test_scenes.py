@@ -45,6 +45,16 @@ def test_dctcp_is_within_the_bounds_of_ns3() -> None:
     assert [str(bound) for bound in bounds if not str(bound).endswith(": holds")] == []
 
 
+def test_bounds_alone_are_printed_without_a_factor(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bound = scenes.BOUNDS[0]._replace(found=(48.5,))
+    monkeypatch.setitem(scenes.SCENES, "dctcp", lambda _: iter([bound]))
+    monkeypatch.setattr("sys.argv", ["packet_scenes.py", "--scenes", "dctcp"])
+    scenes.main()
+    assert capsys.readouterr().out == f"{bound}\n"
+
+
 def test_web_search_flows_load_the_links_as_requested() -> None:
     flows = scenes.web_search(0.3, 1e-3)
     assert sum(size for _, _, size, _ in flows) * 8 / 1e-3 / 320 == pytest.approx(30e9, rel=0.05)

@@ -37,7 +37,8 @@ def parse(text: str, ports: Mapping[str, PortPlace]) -> QueueAnswer:
         for queue in queues:
             fields = builder.read_block(queues, queue, port)
             counters = {column: _value(builder, fields, field) for column, field in COLUMNS.items()}
-            counters["pauses"] = _value(builder, pauses.get(queue, {}), PAUSES)
+            paused = builder.read_block(pauses, queue, f"{port} pfc-stats") if queue in pauses else {}
+            counters["pauses"] = _value(builder, paused, PAUSES)
             builder.add_queue(port, queue, counters)
     return builder.build()
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from roundabout.runner.hosts.host_group import PortPlace, QueueAnswer, QueueReader
-from roundabout.testbeds.rack.switch_counters.answers import AnswerBuilder
+from roundabout.testbeds.rack.switch_counters.answers import MAX_QUOTED, AnswerBuilder
 
 MARKS = "show qos interfaces ecn counters queue"
 LENGTHS = "show queue-monitor length limit 1 seconds"
@@ -66,8 +66,12 @@ def _longest(
     if segment := lengths.get("bytesPerTxmpSegment"):
         builder.remark(f"no watermark_bytes: this platform counts segments of {segment} bytes at most")
         return {}
+    entries = lengths["entryList"]
+    if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+        builder.remark(f"entryList: found {str(entries)[:MAX_QUOTED]!r}, expected a list of objects")
+        return {}
     longest: dict[tuple[str, str], int] = {}
-    for each in lengths["entryList"]:
+    for each in entries:
         place = str(each.get("interface")), str(each.get("trafficClass"))
         length = builder.read_count(each.get("queueLength"), f"{place[0]} queueLength") if place[0] in ports else None
         if length is not None:
