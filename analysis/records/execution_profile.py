@@ -55,7 +55,7 @@ def _check_ranks(graphs: Sequence[Graph], paths: Sequence[Path]) -> None:
     found = [graph.rank for graph in graphs]
     if len(found) < 2 or found != list(range(len(found))):
         listed = ", ".join(map(str, found[:8])) or "none"
-        named = ", ".join(path.name for path in paths[:3])
+        named = ", ".join(path.name for path in paths[:3]) or "no files"
         raise RecordError(
             f"{named}: found ranks {listed}, expected each rank from 0 on, two at least",
             "give one trace a rank, of one job: <prefix>.0.et, <prefix>.1.et, ...",

@@ -225,6 +225,11 @@ def test_a_graph_that_no_profile_has_is_refused(ranks, error, write):
         profile(write(*ranks))
 
 
+def test_a_folder_without_traces_is_refused():
+    with pytest.raises(RecordError, match="no files: found ranks none, expected each rank from 0 on"):
+        profile([])
+
+
 def test_other_schemas_are_refused(write):
     with pytest.raises(RecordError, match="schema: found '9.9', expected one of"):
         profile(write(ONE, ONE, schema=bytes_field(1, b"9.9")))
