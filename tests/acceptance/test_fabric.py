@@ -389,10 +389,10 @@ def test_an_inconclusive_part_is_measured_again_and_the_next_one_follows(
 def test_an_inconclusive_acceptance_has_an_exit_status_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def measure(_hours: float, _measure_round: Any, found: Acceptance, _observer: Any) -> None:
+    def measure_undecided(_fabric: Any, _parts: Any, found: Acceptance, *_others: Any) -> None:
         found.parts["job"] = [Verdict("trial idle", "valid", f"the CPU was short: {LATE}", "", "inconclusive")]
 
-    monkeypatch.setattr("roundabout.checks.acceptance.run.soak", measure)
+    monkeypatch.setattr("roundabout.checks.acceptance.run.measure", measure_undecided)
     assert main(["acceptance", "--testbed", "lab", "--json", "--runs", str(tmp_path)]) == 4
     printed = capsys.readouterr()
     assert json.loads(printed.out)["verdict"] == "inconclusive"

@@ -12,7 +12,6 @@ from roundabout.core.errors import UsageError
 from roundabout.models.packets import Fabric
 from roundabout.models.packets.trial import play_trial
 from roundabout.spec import Experiment, Topology, load_experiment
-from roundabout.spec.assembly import validation
 from roundabout.spec.fabrics import write_topology
 from roundabout.spec.flow_readers import Scene, read_scene
 from roundabout.spec.reader.yaml_source import parse
@@ -263,12 +262,6 @@ def test_more_flows_at_a_host_than_a_topology_has_workers_are_refused(tmp_path: 
     lines = "".join(f"{number % 7}->7 start 0 size 1\n" for number in range(5000))
     with pytest.raises(UsageError, match="flows: found 5000 flows at host 7, expected 4096 at most of a host"):
         scene(tmp_path, f"Nodes 8\nConnections 5000\n{lines}")
-
-
-def test_flows_at_a_host_are_not_compared_with_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time of that is the cube of their number: minutes for a thousand."""
-    monkeypatch.setattr(validation, "_most_at_once", None)
-    assert len(load(scene(tmp_path), tmp_path).cells[0].spec.jobs) == 3
 
 
 def test_new_writes_an_experiment_that_can_be_planned(
