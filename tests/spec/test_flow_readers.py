@@ -15,6 +15,7 @@ from roundabout.spec import Experiment, Topology, load_experiment
 from roundabout.spec.fabrics import write_topology
 from roundabout.spec.flow_readers import Scene, read_scene
 from roundabout.spec.reader.yaml_source import parse
+from roundabout.testbeds.packets.support import find_unreached_rates
 
 pytestmark = pytest.mark.unit
 
@@ -138,6 +139,18 @@ def test_hpcc_reads_as_many_flows_as_the_first_line_says(tmp_path: Path) -> None
         "the 2 s before the first flow",
         "1 further lines: HPCC's program reads 3 links, too",
     )
+
+
+@pytest.mark.parametrize(("flows", "topology"), [(MATRIX, TREE), (FLOWS, STAR)])
+def test_roce_packets_reach_the_payload_rates(tmp_path: Path, flows: str, topology: str) -> None:
+    spec = load(scene(tmp_path, flows, topology), tmp_path).cells[0].spec
+    assert list(find_unreached_rates(spec)) == []
+
+
+def test_hpcc_flows_alone_take_the_time_of_packets_of_1024_bytes(tmp_path: Path) -> None:
+    """HPCC's MTU leaves RoCE 1,024 bytes of 1,106 on the link, of 25 Gbit/s to host 3."""
+    jobs = load(scene(tmp_path, FLOWS, STAR), tmp_path).cells[0].spec.jobs
+    assert jobs["f1"].profile.phases[0].alone_ms == pytest.approx(102400 * 8 / (25e6 * 1024 / 1106), rel=1e-4)
 
 
 def test_hpcc_rates_and_delays_have_units(tmp_path: Path) -> None:

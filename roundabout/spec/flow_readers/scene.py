@@ -13,7 +13,7 @@ from roundabout.spec.base import Name
 from roundabout.spec.errors import SpecError
 from roundabout.spec.flow_readers import hpcc, htsim
 from roundabout.spec.flow_readers.lines import FlowList, Line, ListedFlow, read_lines
-from roundabout.spec.frames import payload_share
+from roundabout.spec.frames import payload_share, roce_payload_share
 from roundabout.spec.reader.yaml_source import shown_path
 from roundabout.spec.topology import Topology
 from roundabout.spec.trace_readers.rows import row_error
@@ -113,7 +113,8 @@ def _form(path: Path) -> _Format:
 
 def _topology(path: Path, fields: dict[str, Any], lines: list[Line | None], simulator: str) -> Topology:
     """Return the topology of a file. Its rates and delay are those that most links have. Raises SpecError."""
-    share = payload_share(fields["mtu_bytes"])  # of TCP; RoCE's headers take as much or more
+    mtu_bytes = fields["mtu_bytes"]
+    share = min(payload_share(mtu_bytes), roce_payload_share(mtu_bytes))  # TCP's is the most that a topology allows
     links = [{**link, "payload_rate_gbps": _payload_gbps(link["line_rate_gbps"], share)} for link in fields["links"]]
     ((rate, _),) = Counter(link["line_rate_gbps"] for link in links).most_common(1)
     ((delay_us, _),) = Counter(link["delay_us"] for link in links).most_common(1)
