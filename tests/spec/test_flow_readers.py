@@ -294,6 +294,19 @@ def test_new_writes_an_experiment_that_can_be_planned(
     assert main(["validate", "mine.yaml"]) == 0
 
 
+def test_new_prints_only_its_error_where_the_file_exists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("flows.cm").write_text(MATRIX)
+    Path("tree.topo").write_text(TREE)
+    Path("mine.yaml").touch()
+    assert main(["new", "mine", "--from", "flows.cm", "--topology", "tree.topo"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "choose another name, or delete the file" in printed.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -301,6 +314,8 @@ def test_new_writes_an_experiment_that_can_be_planned(
         (["--from", "absent.cm", "--topology", "tree.topo"], "--from: found 'absent.cm'"),
         (["--from", "leaf-spine", "--topology", "tree.topo"], "--topology: found it without a file of flows"),
         (["--from", "tree.topo", "--topology", "tree.topo"], "tree.topo:2: found 'Tiers'"),
+        (["--from", "flows.cm", "--topology", "tree.topo", "--servers", "16"], "--servers: found 16"),
+        (["--oversubscription", "1"], "--oversubscription: found 1, expected it beside a fabric alone"),
     ],
 )
 def test_new_wants_flows_and_their_topology(

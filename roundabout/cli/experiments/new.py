@@ -21,6 +21,7 @@ from roundabout.terminal.lines import print_line
 
 REFERENCE = ROOT / "docs" / "reference" / "experiments" / "files.md"
 TEMPLATE = Path(__file__).with_name("new.yaml")
+SERVERS = 16  # of a fabric, unless --servers has another number
 ON_A_DUMBBELL = {
     "HOW_TO_RUN": "# In the lab, as root:   roundabout run NAME.yaml --testbed lab\n"
     "# Packets, then the lab: roundabout run NAME.yaml",
@@ -49,10 +50,16 @@ def command(
         Path | None,
         typer.Option(help="Topology of a file of flows: htsim's .topo for a .cm, HPCC's topology.txt for a flow.txt."),
     ] = None,
-    servers: Annotated[int, typer.Option(min=2, max=4096, help="Servers of the fabric.")] = 16,
+    servers: Annotated[
+        int | None,
+        typer.Option(min=2, max=4096, help=f"Servers of the fabric. Default: {SERVERS}.", show_default=False),
+    ] = None,
     oversubscription: Annotated[
-        int, typer.Option(min=1, max=64, help="Hosts below a leaf for each of its links to spines.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            min=1, max=64, help="Hosts below a leaf for each of its links to spines. Default: 1.", show_default=False
+        ),
+    ] = None,
 ) -> None:
     """Create an experiment file with comments as a starting point. The experiment is valid and can be run.
 
@@ -63,20 +70,30 @@ def command(
         TypeAdapter(Name).validate_python(name)
     except ValidationError:
         raise UsageError(f"found '{name}', expected a name of {NAME_RULE}") from None
+    if source not in FABRICS:
+        _check_sizes({"--servers": servers, "--oversubscription": oversubscription})
+    unused: tuple[str, ...] = ()
     if source is None or source in FABRICS:
         if topology is not None:
             raise UsageError("--topology: found it without a file of flows, expected --from FILE beside it")
-        shape = FABRICS[source](servers, oversubscription) if source else None
+        shape = FABRICS[source](servers or SERVERS, oversubscription or 1) if source else None
         built = shape.topology(name) if shape else None
         text = _fill_template(name, _on_a_fabric(shape) if shape else ON_A_DUMBBELL)
         testbed = "fluid"
     else:
         scene = _read_scene(source, topology, name)
-        built, text, testbed = scene.topology, scene.experiment(name), "packets"
-        for each in scene.unused:
-            print_line(f"not used: {each}")
-    _write(name, text, built)
+        built, text, testbed, unused = scene.topology, scene.experiment(name), "packets", scene.unused
+    _write(name, text, built, unused)
     print_line(f"  roundabout run {name}.yaml --testbed {testbed}")
+
+
+def _check_sizes(options: dict[str, int | None]) -> None:
+    """Raise UsageError if there is a size of a fabric, which no fabric would use."""
+    for option, size in options.items():
+        if size is not None:
+            raise UsageError(
+                f"{option}: found {size}, expected it beside a fabric alone: --from {' or '.join(FABRICS)}"
+            )
 
 
 def _read_scene(source: str, topology: Path | None, name: str) -> Scene:
@@ -88,13 +105,19 @@ def _read_scene(source: str, topology: Path | None, name: str) -> Scene:
     return read_scene(Path(source), topology, name)
 
 
-def _write(name: str, text: str, topology: Topology | None) -> None:
-    """Write an experiment and its topology. Raises UsageError if there is a file of that name."""
+def _write(name: str, text: str, topology: Topology | None, unused: tuple[str, ...]) -> None:
+    """Write an experiment and its topology, and print what is not used of their source.
+
+    Raises UsageError if there is a file of that name.
+    """
     path, beside = Path(f"{name}.yaml"), Path("topologies") / f"{name}.yaml"
-    _check_new(path, f"roundabout run {path}")
+    _check_new(path, "choose another name, or delete the file")
     if topology:
         beside.parent.mkdir(exist_ok=True)
-        _check_new(beside, f"give another name, or use it: topology: {name}")
+        _check_new(beside, f"choose another name, or use it: topology: {name}")
+    for each in unused:
+        print_line(f"not used: {each}")
+    if topology:
         write_text(beside, write_topology(topology))
         print_line(beside)
     write_text(path, text)
