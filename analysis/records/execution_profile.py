@@ -13,7 +13,7 @@ from analysis.records.collective_groups import PATTERN_OF, worker_bytes
 from analysis.records.execution_schedule import Rates, Schedule, make_schedule
 from analysis.records.fields import quote_value
 from analysis.records.readers.chakra import RANK_IN_NAME, Groups
-from analysis.records.readers.chakra_graph import Graph, read_graph, read_group_file
+from analysis.records.readers.chakra_graph import UNUSED, Graph, read_graph, read_group_file
 from roundabout.spec import Phase, Profile
 
 LEAST_MS = 1e-6
@@ -162,4 +162,5 @@ def _caveats(graphs: Sequence[Graph], schedules: Sequence[Schedule], rates: Rate
     slowest, fastest = (choose(each.end_ms for each in schedules) for choose in (max, min))
     if slowest - fastest > LEAST_MS:
         yield f"Ranks take {fastest:.3f} to {slowest:.3f} ms alone: of each phase, the longest is taken."
-    yield "tensor_size (the time that memory takes), comm_priority and comm_tag are not used."
+    if unused := [name for name in UNUSED if any(name in graph.unused for graph in graphs)]:
+        yield f"Attributes that are not used: {', '.join(unused)}."

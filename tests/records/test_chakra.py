@@ -3,6 +3,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -203,6 +204,24 @@ def jsonized(content: bytes) -> str:
         for number, call in enumerate(calls, 2)
     ]
     return "".join(json.dumps(each, indent=2) for each in [first, groups, *nodes])
+
+
+def test_json_with_the_schema_s_names_of_fields_is_read_alike(tmp_path):
+    """Protobuf's MessageToJson writes these with preserving_proto_field_name, and its parsers accept both."""
+    text = (EXAMPLES / "timed.0.json").read_text()
+    named = re.sub(r'"(\w+)":', lambda found: re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", found[0]), text)
+    assert all(f'"{name}":' in named for name in ("int64_val", "bool_val", "ctrl_deps", "duration_micros"))
+    path = tmp_path / "timed.0.json"
+    path.write_text(named)
+    assert chakra.read(path).calls == chakra.read(EXAMPLES / "timed.0.json").calls
+
+
+def test_a_number_that_is_not_whole_is_named_by_message_node_and_field(read):
+    content = jsonized(b"").replace('"durationMicros": "4000"', '"durationMicros": 4000.5')
+    with pytest.raises(
+        RecordError, match=r"message 2, node '.+': durationMicros: found 4000\.5, expected a whole number"
+    ):
+        read(content.encode(), "trace.3.json")
 
 
 def test_jsonized_traces_are_read_alike(read):

@@ -235,6 +235,20 @@ def test_other_schemas_are_refused(write):
         profile(write(ONE, ONE, schema=bytes_field(1, b"9.9")))
 
 
+def test_an_empty_trace_is_called_empty(write):
+    paths = write(ONE, ONE)
+    paths[1].write_bytes(b"")
+    with pytest.raises(RecordError, match="job.1.et: found an empty file"):
+        profile(paths)
+
+
+def test_only_attributes_that_a_trace_has_are_named_as_not_used(write):
+    plain, tagged = [collective(1, ALL_REDUCE, MB)], [collective(1, ALL_REDUCE, MB, comm_tag=3)]
+    found = [make_execution_profile(write(plain, other), "job", RATES).caveats for other in (plain, tagged)]
+    unused = [[each for each in caveats if "not used" in each] for caveats in found]
+    assert unused == [[], ["Attributes that are not used: comm_tag."]]
+
+
 def test_nodes_of_unknown_types_are_counted_and_named(write):
     rank = [graph_node(1, 2, tensor_size=64), graph_node(2, 77, 1), collective(3, ALL_REDUCE, MB, 2)]
     found = make_execution_profile(write(rank, rank), "job", RATES)

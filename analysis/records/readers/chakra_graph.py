@@ -35,6 +35,8 @@ WORLD = ("", "0")
 """Names of the group of all ranks where no list of groups has them (Workload.cc of astra-sim)."""
 MAX_DURATION_US = 10**12
 MAX_RANK = 10_000
+UNUSED = ("tensor_size", "comm_priority", "comm_tag")
+"""Attributes that say more of a node's time than a profile has: how long memory takes, and the order of messages."""
 DURATION, OPERATIONS = "duration_micros", "num_ops"
 
 
@@ -86,6 +88,7 @@ class Graph:
     groups: Groups
     untimed: Counter[str] = field(default_factory=Counter)
     missing: set[int] = field(default_factory=set)
+    unused: set[str] = field(default_factory=set)
 
 
 def read_graph(path: Path) -> Graph:
@@ -141,6 +144,7 @@ def _make_graph(path: Path, rank: int, nodes: Iterable[Node]) -> Graph:
         except FieldError as error:
             raise FieldError(f"message {number}, node {node.id} ({quote_value(node.name)}): {error}") from None
         graph.operations[node.id] = operation
+        graph.unused.update(node.attributes.keys() & UNUSED)
     missing = {other for each in graph.operations.values() for other in each.dependencies} - set(graph.operations)
     graph.missing.update(missing)
     return graph

@@ -8,7 +8,7 @@ the JSON: it takes five times as long, and it accepts a string where an object b
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, starmap
 from typing import Any, BinaryIO
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
@@ -88,6 +88,12 @@ POOL.Add(Parse(SCHEMA, FileDescriptorProto()))
 METADATA_MESSAGE, NODE_MESSAGE = (
     GetMessageClass(POOL.FindMessageTypeByName(name)) for name in ("GlobalMetadata", "Node")
 )
+JSON_NAMES = {
+    each.name: each.camelcase_name
+    for message in ("Attribute", "GlobalMetadata", "Node")
+    for each in POOL.FindMessageTypeByName(message).fields
+}
+"""Names of fields in JSON by those of the schema, which protobuf's printers write, too, if told to keep them."""
 
 
 Attribute = int | str | bool | tuple[bool, ...]
@@ -118,9 +124,11 @@ def read_nodes(file: BinaryIO) -> Iterator[Node]:
     """
     begin = file.tell()
     beginning = file.read(HEAD_BYTES)
+    if not beginning:
+        raise FieldError("found an empty file, expected a trace's metadata and nodes")
     file.seek(begin)
     if JSON_START.match(beginning):
-        yield from map(_parse_json_node, _split_json(file))
+        yield from starmap(_parse_json_message, enumerate(_split_json(file)))
     else:
         yield from read_messages(file)
 
@@ -213,18 +221,39 @@ def _split_json(file: BinaryIO) -> Iterator[dict[str, Any]]:
         raise FieldError("found no JSON, or one that was cut off, expected objects that run together") from None
 
 
+def _parse_json_message(number: int, message: dict[str, Any]) -> Node:
+    """Return the node of an object, whose fields have JSON's names or the schema's."""
+    entry = _with_json_names(message)
+    try:
+        return _parse_json_node(entry)
+    except FieldError as error:
+        raise FieldError(f"message {number}, node {quote_value(entry.get('name', ''))}: {error}") from None
+
+
+def _with_json_names(entry: dict[str, Any]) -> dict[str, Any]:
+    return {JSON_NAMES.get(name, name): value for name, value in entry.items()}
+
+
 def _parse_json_node(entry: dict[str, Any]) -> Node:
     inputs = entry.get("inputs")
     return Node(
         name=str(entry.get("name", entry.get("version", ""))),
-        id=_integer(entry.get("id", 0)),
+        id=_integer_of(entry, "id"),
         type=TYPES.get(str(entry.get("type")), 0),
-        start_us=_integer(entry.get("startTimeMicros", 0)),
-        duration_us=_integer(entry.get("durationMicros", 0)),
+        start_us=_integer_of(entry, "startTimeMicros"),
+        duration_us=_integer_of(entry, "durationMicros"),
         values=str(inputs.get("values", "")) if isinstance(inputs, dict) else "",
         attributes=_attributes_of_json(_list_of_json(entry, "attr")),
         dependencies=tuple(_integer(each) for name in ("ctrlDeps", "dataDeps") for each in _list_of_json(entry, name)),
     )
+
+
+def _integer_of(entry: dict[str, Any], name: str) -> int:
+    """Return a field, 0 if it is missing."""
+    try:
+        return _integer(entry.get(name, 0))
+    except FieldError as error:
+        raise FieldError(f"{name}: {error}") from None
 
 
 def _list_of_json(entry: dict[str, Any], name: str) -> list[Any]:
@@ -233,11 +262,12 @@ def _list_of_json(entry: dict[str, Any], name: str) -> list[Any]:
 
 def _attributes_of_json(listing: list[Any]) -> dict[str, Attribute]:
     found: dict[str, Attribute] = {}
-    for each in listing:
-        name = require_text(each, "name")
+    for attribute in listing:
+        name = require_text(attribute, "name")
+        each = _with_json_names(attribute)
         for key in INTEGERS:
             if key in each:
-                found[name] = _integer(each[key])
+                found[name] = _integer_of(each, key)
         if STRING in each:
             found[name] = require_text(each, STRING)
         if BOOLEAN in each:
