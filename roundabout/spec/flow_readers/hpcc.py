@@ -94,10 +94,12 @@ def read_topology(path: Path) -> tuple[dict[str, Any], list[Line | None], tuple[
         raise of_switches.error("switches", f"{number - len(switches)} twice", "each switch once")
     names = {each: f"{'w' if each in switches else 'h'}{each}" for each in range(nodes)}
     unused = [f"{len(rest) - 1 - links} further lines: HPCC's program reads {links} links, too"]
+    listed = [_link(line, names, place) for place, line in enumerate(rows, start=1)]
+    _check_hosts(rows, listed)
     fields = {
         "hosts": [names[each] for each in range(nodes) if each not in switches],
         "switches": [names[each] for each in sorted(switches)],
-        "links": [_link(line, names, place) for place, line in enumerate(rows, start=1)],
+        "links": listed,
         "delays": {"switch_us": 0.0, **INSTANT_NICS},
     }
     return fields, list(rows), tuple(unused if len(rest) > links + 1 else ())
@@ -114,6 +116,18 @@ def _link(line: Line, names: dict[int, str], place: int) -> dict[str, Any]:
         "line_rate_gbps": _quantity(line, "rate", rate, GBPS, "100Gbps"),
         "delay_us": _quantity(line, "delay", delay, US, "1000ns"),
     }
+
+
+def _check_hosts(lines: list[Line], links: list[dict[str, Any]]) -> None:
+    """Raise SpecError for a link between hosts, and for a host's second link: they forward no packets."""
+    linked: set[str] = set()
+    for line, link in zip(lines, links, strict=True):
+        hosts = [end for end in link["ends"] if end.startswith("h")]
+        if len(hosts) > 1:
+            raise line.error("node", f"hosts {line.words[0]} and {line.words[1]}", "a switch at one end")
+        if linked & set(hosts):
+            raise line.error("node", f"a second link of host {hosts[0][1:]}", "one link of each host")
+        linked.update(hosts)
 
 
 def _quantity(line: Line, field: str, word: str, units: dict[str, float], example: str) -> float:

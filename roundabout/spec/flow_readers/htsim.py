@@ -6,6 +6,7 @@ Source of the formats: sim/datacenter/connection_matrix.cpp and fat_tree_topolog
 """
 
 from collections import Counter
+from collections.abc import Collection, Container
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -93,12 +94,18 @@ def _flow_fields(line: Line) -> dict[str, str]:
     for name in words:
         if name in REFUSED:
             raise line.error(name, quote_value(" ".join(line.words)), REFUSED[name])
-        if name not in FLOW_FIELDS or name in values:
-            expected, hint = expected_names(name, [each for each in FLOW_FIELDS if each not in REFUSED])
-            twice = " twice" if name in values else ""
-            raise line.error("flow", f"{quote_value(shorten(name))}{twice}", f"each once, {expected}", hint)
+        _check_name(line, "flow", name, [each for each in FLOW_FIELDS if each not in REFUSED], values)
         values[name] = next(words, "")
     return values
+
+
+def _check_name(line: Line, field: str, name: str, known: Collection[str], values: Container[str]) -> None:
+    """Raise SpecError unless a field's name is known and not among `values` yet."""
+    if name in values:
+        raise line.error(field, f"{quote_value(name)} twice", "each field once")
+    if name not in known:
+        expected, hint = expected_names(name, known)
+        raise line.error(field, quote_value(shorten(name)), expected, hint)
 
 
 def _check_id(line: Line, number: str | None, ids: dict[str, int]) -> None:
@@ -137,7 +144,7 @@ class _Tier(NamedTuple):
     def get(self, field: str) -> int:
         """Return a field. Raises SpecError if the tier lacks it."""
         if field not in self.values:
-            raise self.line.error(field, "nothing", "it in each tier that needs it")
+            raise self.line.error(field, f"nothing in tier {self.line.words[-1]}", "it in this tier")
         return self.values[field]
 
 
@@ -160,12 +167,13 @@ def read_topology(path: Path) -> tuple[dict[str, Any], list[Line | None], tuple[
 
     Raises SpecError for the file's first fault.
     """
-    counts, tiers = _sections(path)
+    counts, pod_line, tiers = _sections(path)
     hosts, pod = counts["nodes"], counts["podsize"]
     latencies = {each.values["switch_latency_ns"] for each in tiers}
     if len(latencies) > 1:
         found = " and ".join(f"{each} ns" for each in sorted(latencies))
         raise tiers[-1].line.error("switch_latency_ns", found, "one value for all tiers: a topology has one")
+    _check_pods(pod_line, tiers, hosts, pod)
     _check_radices(tiers, hosts, pod)
     links = _links(tiers, hosts, pod)
     switches = dict.fromkeys(end for link in links for end in link["ends"] if not end.startswith("h"))
@@ -180,9 +188,10 @@ def read_topology(path: Path) -> tuple[dict[str, Any], list[Line | None], tuple[
     return fields, [None] * len(links), tuple(unused)
 
 
-def _sections(path: Path) -> tuple[dict[str, int], list[_Tier]]:
-    """Return the fields above the tiers, and the tiers from the hosts up."""
+def _sections(path: Path) -> tuple[dict[str, int], Line, list[_Tier]]:
+    """Return the fields above the tiers, the line of the pods' size, and the tiers from the hosts up."""
     counts: dict[str, int] = {}
+    lines: dict[str, Line] = {}
     tiers: dict[int, _Tier] = {}
     values: dict[str, int] = counts
     for line in read_lines(path):
@@ -197,33 +206,46 @@ def _sections(path: Path) -> tuple[dict[str, int], list[_Tier]]:
             tiers[number] = _Tier(line, values)
             continue
         allowed = LIMITS if tiers else dict.fromkeys(NAMED_ONCE, (1, 100_000))
-        if name not in allowed or name in values:
-            expected, hint = expected_names(name, allowed)
-            twice = " twice" if name in values else ""
-            raise line.error("", f"{quote_value(shorten(line.words[0]))}{twice}", f"each once, {expected}", hint)
+        if name == "failed_links":
+            raise line.error(name, quote_value(" ".join(line.words[1:])), "no such line: failed links are not played")
+        _check_name(line, "", name, allowed, values)
         if len(line.words) != 2:
             raise line.error(name, f"{len(line.words) - 1} values", "one number")
         values[name] = line.whole(name, line.words[1], *allowed[name])
+        lines.setdefault(name, line)
     for name in NAMED_ONCE:
         if name not in counts:
             raise SpecError(shown_path(path), "no such line", f"{name} and a number before the tiers", field=name)
     if sorted(tiers) != list(range(counts["tiers"])) or counts["tiers"] < 2:
         found = ", ".join(map(str, sorted(tiers))) or "none"
         raise SpecError(shown_path(path), f"{found} of {counts['tiers']}", "2 or 3 tiers, from 0", field="tiers")
-    return counts, [tiers[number]._replace(values=OPTIONAL | tiers[number].values) for number in sorted(tiers)]
+    return (
+        counts,
+        lines["podsize"],
+        [tiers[number]._replace(values=OPTIONAL | tiers[number].values) for number in sorted(tiers)],
+    )
+
+
+def _check_pods(line: Line, tiers: list[_Tier], hosts: int, pod: int) -> None:
+    """Raise SpecError unless pods divide the hosts, and switches of tier 0 a pod."""
+    below = tiers[0].get("radix_down")
+    if hosts % pod:
+        raise line.error("podsize", str(pod), f"a divisor of the {hosts} nodes")
+    if pod % below:
+        raise line.error("podsize", str(pod), f"a multiple of tier 0's radix_down of {below}")
+    if len(tiers) == 2 and pod != hosts:
+        raise line.error("podsize", str(pod), f"{hosts}, all nodes, with two tiers")
 
 
 def _check_radices(tiers: list[_Tier], hosts: int, pod: int) -> None:
     """Raise SpecError unless the radices of neighboring tiers fit, and say the oversubscription that the file says."""
-    bottom, top = tiers[0], tiers[-1]
-    below = bottom.get("radix_down")
-    if hosts % pod or pod % below:
-        raise bottom.line.error("radix_down", f"{below} in pods of {pod} of {hosts}", "divisors, each of the next")
-    if len(tiers) == 2 and pod != hosts:
-        raise bottom.line.error("podsize", str(pod), f"{hosts}, all nodes, with two tiers")
+    top = tiers[-1]
     if "radix_up" in top.values:
         raise top.line.error("radix_up", str(top.values["radix_up"]), "none in the top tier")
-    reached = [pod // below, hosts // pod]  # switches below a switch of tier 1, and pods below one of tier 2
+    reached = [
+        pod // tiers[0].get("radix_down"),
+        hosts // pod,
+    ]  # switches below a switch of tier 1, and pods below one of tier 2
     for lower, upper, switches in zip(tiers, tiers[1:], reached, strict=False):
         up, down, bundle = lower.get("radix_up"), upper.get("radix_down"), upper.values["bundle"]
         if up % bundle:
