@@ -7,6 +7,7 @@ examples/workload/microbenchmarks/generator_scripts, and of mlcommons/chakra, et
 """
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from analysis.records.execution_profile import make_execution_profile
 from analysis.records.execution_schedule import Rates
 from analysis.records.readers import chakra
 from roundabout.cli.main import main
+from roundabout.core.paths import ROOT
 from roundabout.spec import EXPERIMENTS, Profile, load_experiment, load_profile
 from tests.records.record_writers import (
     COMM_TYPES,
@@ -277,6 +279,27 @@ def test_the_command_stores_a_profile(write, tmp_path, monkeypatch, capsys):
     printed = json.loads(capsys.readouterr().out)
     assert [phase.get("bytes") for phase in printed["profile"]["phases"]] == [None, MB]
     assert (tmp_path / "here" / printed["saved"]).is_file()
+
+
+def test_the_guide_s_example_runs_with_the_saved_profile(tmp_path, monkeypatch):
+    text = (ROOT / "docs" / "how-to" / "execution-traces.md").read_text()
+    make, run = (re.findall(r"^roundabout (.+)$", block, re.M) for block in re.findall(r"```sh\n(.*?)```", text, re.S))
+    [experiment] = re.findall(r"```yaml\n(.*?)```", text, re.S)
+    monkeypatch.chdir(tmp_path)
+    Path("traces").mkdir()
+    write_traces(Path("traces"), "sharded")
+    assert [main(line.split()) for line in make] == [0, 0]
+    Path("shared.yaml").write_text(experiment)
+    assert [main(line.split()) for line in run] == [0]
+    phases = load_profile(str(Path("profiles/traced.yaml"))).phases
+    played = load_experiment(Path("shared.yaml")).cells[0].spec.jobs
+    assert [each.profile.phases for each in played.values()] == [phases, phases]
+
+
+def test_the_experiment_of_new_hides_no_saved_profile_of_mine(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "shared"]) == 0
+    assert set(load_experiment(Path("shared.yaml")).profiles) == {"first-guess"}
 
 
 @pytest.mark.parametrize("job", JOBS)
