@@ -80,7 +80,8 @@ def summarize(lines: Sequence[ScoreboardRow]) -> str:
     ]
     sentences = [f"{', '.join(words)}."]
     if known := sum(bool(line.deciding) for line in lines):
-        sentences.append(f"Computed figures decide {computed} of {known} rows, and measured ones the others.")
+        others = ", and measured ones the others" if computed < known else ""
+        sentences.append(f"Computed figures decide {computed} of {known} rows{others}.")
     open_ = [line for line in lines if line.deciding and line.verdict != "pass"]
     if open_:
         explained = sum(bool(line.cause) for line in open_)

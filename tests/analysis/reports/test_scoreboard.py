@@ -5,6 +5,7 @@ import json
 from datetime import UTC, datetime
 from functools import cache
 from io import StringIO
+from types import SimpleNamespace
 from unittest import mock
 
 import pytest
@@ -60,6 +61,20 @@ def test_without_a_run_every_row_says_so(tmp_path):
     assert "cross-traffic-all" in line(lines, "C Fig 3-10, 3-11, Table 3.11").others
     assert "0 of 37 results pass, 0 fail" in summarize(lines)
     assert "37 not measured" in summarize(lines)
+
+
+@pytest.mark.parametrize(
+    ("computed", "said"),
+    [
+        ([True, True], "Computed figures decide 2 of 2 rows."),
+        ([True, False], "Computed figures decide 1 of 2 rows, and measured ones the others."),
+    ],
+)
+def test_measured_figures_are_mentioned_where_they_decide_rows(computed, said):
+    rows = [
+        SimpleNamespace(verdict="pass", lacks_intervals=0, computed=each, deciding=[1], bases=()) for each in computed
+    ]
+    assert said in summarize(rows).splitlines()
 
 
 def test_results_of_others_are_a_group_of_their_own(tmp_path, capsys):
