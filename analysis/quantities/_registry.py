@@ -11,6 +11,7 @@ from typing import TypeVar
 from analysis.quantities._request import Case, Curve, QuantityRequest
 from roundabout.core import plugins
 from roundabout.core.errors import UsageError
+from roundabout.core.milliseconds import format_ms
 from roundabout.spec.errors import suggest
 
 Answer = TypeVar("Answer", bound=Sequence[Case] | Sequence[Curve])
@@ -41,6 +42,8 @@ class Quantity:
 
     def format_number(self, value: float) -> str:
         """Format a figure without its unit."""
+        if self.unit == "ms":
+            return format_ms(value, self.digits)
         return f"{value:{'+' if self.signed else ''}z.{self.digits}f}"
 
     def format(self, value: float) -> str:

@@ -13,6 +13,9 @@ T = TypeVar("T")
 Ends = tuple[float | None, float | None]
 """The lower and upper end of an interval; None for an unbounded end."""
 
+NumberFormat = str | Callable[[float], str]
+"""A format specification, or a function that returns the text."""
+
 SOFT_BREAK, SOFT_HYPHEN = "\u200b", "\u00ad"
 """Characters at which a column's title may be broken on narrow screens."""
 
@@ -36,14 +39,14 @@ TONES: Mapping[Word, Tone] = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its title, and the format and the unit in which its figures are written.
+    """A column: its title, and the format, or the function, and the unit in which its figures are written.
 
     `kind` is its content: figures, words (which begin at the left), names (bold words) or code. `wraps` lets words
     among figures take several lines. `only` restricts it to the screen or to the page, which is wider.
     """
 
     title: str = ""
-    form: str = ".1f"
+    form: NumberFormat = ".1f"
     unit: str = ""
     kind: Literal["figures", "words", "names", "code"] = "figures"
     wraps: bool = False
@@ -53,14 +56,17 @@ class Column:
         """Return a value in the column's format; text as it is, empty for None."""
         if value is None or isinstance(value, str):
             return value or ""
-        return f"{value:{self.form}}{self.unit}"
+        return f"{self._figure(value)}{self.unit}"
 
     def format_ends(self, interval: Ends | None) -> tuple[str, str] | None:
         """Return an interval's ends in the column's format, empty for an open end; None for an exact value."""
         if interval is None or (interval[0] is not None and interval[0] == interval[1]):
             return None
-        low, high = ("" if end is None else f"{end:{self.form}}" for end in interval)
+        low, high = ("" if end is None else self._figure(end) for end in interval)
         return low, high
+
+    def _figure(self, value: float) -> str:
+        return self.form(value) if callable(self.form) else f"{value:{self.form}}"
 
 
 @dataclass(frozen=True)

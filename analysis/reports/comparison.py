@@ -17,6 +17,7 @@ from analysis.render.tables import Cell, Column, Table, one_section
 from analysis.reports.summary import stored_or_new, summarize_run
 from analysis.statistics.intervals import Interval
 from roundabout.core.errors import RoundaboutError
+from roundabout.core.milliseconds import format_ms
 from roundabout.spec.base import Level
 from roundabout.store import Run
 
@@ -140,7 +141,7 @@ def _compare_table(name: str, run: ComparedRun, comparison: Comparison) -> Rende
     """Return the comparison of A and one other."""
     columns = (
         *(Column(kind="words"), Column("job", kind="words")),
-        *(Column("A"), Column(name), Column(f"speed-up\nof {name} over A", ".3f")),
+        *(Column("A", format_ms), Column(name, format_ms), Column(f"speed-up\nof {name} over A", ".3f")),
         Column(kind="words"),
     )
     rows = (_row(each, name) for each in comparison.cells if each.run == run.run)

@@ -13,7 +13,7 @@ from analysis.expectations.verdicts import Verdict
 from analysis.reading.cells import CellId, by_group, experiment_of
 from analysis.reading.disturbance import MARK
 from analysis.render import screen
-from analysis.render.tables import TONES, Cell, Column, Section, Table, one_section
+from analysis.render.tables import TONES, Cell, Column, NumberFormat, Section, Table, one_section
 from analysis.reports.comparison import CompareError
 from analysis.reports.expectation_comparison import (
     ComparedExpectation,
@@ -26,6 +26,7 @@ from analysis.reports.scoreboard import is_unaltered
 from analysis.reports.summary import stored_or_new
 from analysis.statistics.intervals import Interval
 from roundabout.core.errors import RoundaboutError
+from roundabout.core.milliseconds import format_ms
 from roundabout.core.verdict_words import NOT_MEASURED
 from roundabout.spec.base import Level
 from roundabout.store import Run
@@ -213,7 +214,7 @@ def cell_tables(comparison: TestbedComparison) -> list[Table]:
 
     has_speedups = any(own.speedup is not None for cell in comparison.cells for own in cell.testbeds.values())
     return [
-        _cell_table(comparison, median, ".1f", MEDIANS),
+        _cell_table(comparison, median, format_ms, MEDIANS),
         *([_cell_table(comparison, speedup, ".2f", SPEEDUPS)] if has_speedups else []),
     ]
 
@@ -286,7 +287,9 @@ def _common_reason(compared: Sequence[ComparedExpectation]) -> str:
     return reasons.pop() if len(reasons) == 1 and not any(each.is_measured for each in compared) else ""
 
 
-def _cell_table(comparison: TestbedComparison, cell: Callable[[TestbedFigures], Cell], form: str, title: str) -> Table:
+def _cell_table(
+    comparison: TestbedComparison, cell: Callable[[TestbedFigures], Cell], form: NumberFormat, title: str
+) -> Table:
     columns = (Column(kind="words"), Column("job", kind="words"), *(Column(kind, form) for kind in comparison.kinds))
 
     def row(each: TestbedCell) -> tuple[Cell, ...]:

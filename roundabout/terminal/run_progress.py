@@ -12,6 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.text import Text
 
+from roundabout.core.milliseconds import format_ms
 from roundabout.runner.observer import CrossTrafficUse, LinkUse, Observer
 from roundabout.runner.progress_events import EndedAttempt, Follower, JobProgress, Progress
 from roundabout.runner.progress_file import ProgressWriter
@@ -86,7 +87,7 @@ class PlainView:
     def _report_end(self, ended: EndedAttempt) -> None:
         for name, job in ended.jobs.items():
             if job.done:  # else they went on elsewhere
-                self._say(f"  {name}: {job.done} iterations, mean {job.mean_ms:.1f} ms")
+                self._say(f"  {name}: {job.done} iterations, mean {format_ms(job.mean_ms)} ms")
         for reason in ended.reasons:
             self._say(f"  {attempt_verdict(ended)}: {reason}")
 
@@ -148,8 +149,8 @@ def _job(name: str, job: JobProgress) -> Forms:
     of = f"iteration {job.done:3d} of {job.iterations}"
     if not job.done:
         return f"  {name}  {of}  starting", f"{name} {job.done}/{job.iterations}"
-    times = f"last {job.last_ms:6.1f} ms   mean {job.mean_ms:6.1f} ms"
-    return f"  {name}  {of}  {times}", f"{name} {job.done}/{job.iterations} mean {job.mean_ms:.1f} ms"
+    times = f"last {format_ms(job.last_ms):>6} ms   mean {format_ms(job.mean_ms):>6} ms"
+    return f"  {name}  {of}  {times}", f"{name} {job.done}/{job.iterations} mean {format_ms(job.mean_ms)} ms"
 
 
 def _link(name: str, use: LinkUse) -> Forms:
@@ -169,7 +170,7 @@ def _cross_traffic(name: str, use: CrossTrafficUse) -> Forms:
 def _ended(ended: EndedAttempt) -> Forms:
     if ended.reasons:
         return ("; ".join(reason_lines(ended)),)
-    means = ", ".join(f"{name} {job.mean_ms:.1f} ms" for name, job in ended.jobs.items() if job.done)
+    means = ", ".join(f"{name} {format_ms(job.mean_ms)} ms" for name, job in ended.jobs.items() if job.done)
     if not means:  # they went on elsewhere
         return f"  before: {ended.label}", f"before: {ended.label}"
     return f"  before: {ended.label}: mean {means}", f"before: {means}"

@@ -2,6 +2,7 @@
 """The tables of a cluster: iteration times by scheduler and by model, and the histories of jobs."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from rich.console import RenderableType
 
@@ -9,6 +10,9 @@ from analysis.expectations.results import CellFigure
 from analysis.render import screen as on_screen
 from analysis.render.tables import REPETITIONS, TAIL, Cell, Column, Section, Table, group_by_title, tail_cell
 from analysis.studies.cluster.study import JobHistories, ModelIterations, PooledIterations, Results, TimeStatistics
+from roundabout.core.milliseconds import format_ms
+
+WHOLE_MS = partial(format_ms, decimals=0)
 
 
 def screen(results: Results) -> Sequence[RenderableType]:
@@ -21,8 +25,8 @@ def pooled_table(results: Results) -> Table:
     """Return a table of the iteration times of all jobs together, ms, with speed-ups over the baseline."""
     columns = (
         *(Column(kind="names"), REPETITIONS, Column("iterations", ",.0f", only="page")),
-        *(Column("mean,\nms", ".0f"), Column("median", ".0f", only="page"), Column("p90", ".0f", only="page")),
-        *(Column(TAIL, ".0f"), Column("speed-up\nof mean", ".2f"), Column("of p99", ".2f")),
+        *(Column("mean,\nms", WHOLE_MS), Column("median", WHOLE_MS, only="page"), Column("p90", WHOLE_MS, only="page")),
+        *(Column(TAIL, WHOLE_MS), Column("speed-up\nof mean", ".2f"), Column("of p99", ".2f")),
         *(Column("over", kind="words"), Column("mean over\nIdeal's", ".2f", only="page")),
         Column("over a dedi-\ncated cluster", ".2f", only="screen"),
     )

@@ -34,6 +34,7 @@ from analysis.render.style import (
 )
 from analysis.statistics.cumulative_counter import Floats
 from analysis.statistics.intervals import stack_to_shortest
+from roundabout.core.milliseconds import format_ms
 
 MEGA = 1e6
 LETTERS = 120
@@ -132,9 +133,9 @@ def draw_over_iterations(cells: Sequence[CellTrials], found: Sequence[JobCell]) 
         panel.set_xlim(1, max(len(cell.repetitions(job)[0]) for cell in shown))
         own = [each for each in found if each.job == job]
         if (fair_ms := _common_limit(own, "fair_ms")) is not None:
-            draw_level(panel, fair_ms, f"fluid, fair {fair_ms:.0f}")
+            draw_level(panel, fair_ms, f"fluid, fair {format_ms(fair_ms, 0)}")
         if (interleaved_ms := _common_limit(own, "interleaved_ms")) is not None:
-            draw_level(panel, interleaved_ms, f"fluid, interleaved {interleaved_ms:.0f}", below=True)
+            draw_level(panel, interleaved_ms, f"fluid, interleaved {format_ms(interleaved_ms, 0)}", below=True)
         panel.xaxis.set_major_locator(iteration_ticks())
         panel.margins(y=0.12)
         panel.set_title(job)
@@ -290,16 +291,16 @@ def _fluid_lines(panel: Axes, found: Sequence[JobCell]) -> None:
     shared = [each for each in found if each.limit != "alone"]
     for name, text in (("interleaved_ms", "fluid,\ninterleaved"), ("fair_ms", "fluid,\nfair")):
         if (value := _common_limit(shared, name)) is not None:
-            value = round(value, 1)
+            value = float(format_ms(value))
             panel.axvline(value, color=SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=1.5)
-            add_note(panel, value, 0.13, f"{text} {value:.0f}", offset=(5, 0))
+            add_note(panel, value, 0.13, f"{text} {format_ms(value, 0)}", offset=(5, 0))
 
 
 def _common_limit(found: Sequence[JobCell], limit: str) -> float | None:
     """Return a flow-level limit of jobs that share a link; None if it differs between them, or there is none."""
     values = {getattr(each.fluid, limit) for each in found if each.limit != "alone"}
-    rounded = {value if value is None else round(value, 1) for value in values}
-    return next(iter(values)) if len(rounded) == 1 else None
+    shown = {value if value is None else format_ms(value) for value in values}
+    return next(iter(values)) if len(shown) == 1 else None
 
 
 def _jobs(traces: Sequence[TrialTrace]) -> list[str]:

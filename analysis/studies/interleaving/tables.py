@@ -24,6 +24,7 @@ from analysis.render.tables import (
     typical_cell,
 )
 from analysis.studies.interleaving.study import Results
+from roundabout.core.milliseconds import format_ms
 
 ALWAYS = 0.999
 """Share of sending time from which jobs send at once always; the rest is rounding."""
@@ -46,12 +47,12 @@ def time_table(results: Results) -> Table:
     columns = (
         *PLACE,
         REPETITIONS,
-        Column("median"),
-        Column("mean", only="page"),
-        Column(TAIL),
-        Column("last half,\nmedian"),
+        Column("median", format_ms),
+        Column("mean", format_ms, only="page"),
+        Column(TAIL, format_ms),
+        Column("last half,\nmedian", format_ms),
         *([Column(f"speed-up\nover {results.study.baseline}", ".2f")] if has_speedups(results) else []),
-        Column("fluid \u200blimit"),
+        Column("fluid \u200blimit", format_ms),
         Column("off the limit", "+.1%", only="page"),
     )
     cells = results.cells

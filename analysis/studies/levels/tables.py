@@ -21,6 +21,7 @@ from analysis.render.tables import (
     typical_cell,
 )
 from analysis.studies.levels.study import LevelLine, Results
+from roundabout.core.milliseconds import format_ms
 
 
 def screen(results: Results) -> Sequence[RenderableType]:
@@ -35,9 +36,9 @@ def time_table(results: Results) -> Table:
     """
     columns = (
         *(Column("job", kind="words"), Column(results.factor.rpartition(".")[2], kind="words"), REPETITIONS),
-        *(Column("median"), Column("mean", only="page"), Column(TAIL)),
+        *(Column("median", format_ms), Column("mean", format_ms, only="page"), Column(TAIL, format_ms)),
         *([Column(f"speed-up\nover {results.study.baseline}", ".2f")] if _has_speedups(results) else []),
-        Column("fluid \u200blimit"),
+        Column("fluid \u200blimit", format_ms),
         Column("median is", kind="words"),
     )
     before = ("", *(line.name for line in results.lines))

@@ -20,6 +20,7 @@ from analysis.render.tables import (
     typical_cell,
 )
 from analysis.studies.programs.study import Bandwidth, Results
+from roundabout.core.milliseconds import format_ms
 
 
 def screen(results: Results) -> Sequence[RenderableType]:
@@ -30,7 +31,8 @@ def screen(results: Results) -> Sequence[RenderableType]:
 def time_table(results: Results) -> Table:
     """Return a table of iteration times, in sections by job."""
     columns = (
-        *(Column(kind="names"), REPETITIONS, Column("median"), Column("mean", only="page"), Column(TAIL)),
+        *(Column(kind="names"), REPETITIONS, Column("median", format_ms), Column("mean", format_ms, only="page")),
+        Column(TAIL, format_ms),
         Column(f"speed-up\nover {results.study.baseline}", ".2f"),
     )
     sections = group_by_title(sorted(results.cells, key=_job), _job, _times)

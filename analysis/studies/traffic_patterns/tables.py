@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from analysis.render import screen as on_screen
 from analysis.render.tables import Cell, Column, Table, one_section
 from analysis.studies.traffic_patterns.study import PatternResult, Results
+from roundabout.core.milliseconds import format_ms
 
 
 def screen(results: Results) -> Sequence[RenderableType]:
@@ -20,7 +21,7 @@ def pattern_table(results: Results) -> Table:
     columns = (
         Column("variant", kind="words"),
         Column("job", kind="words"),
-        Column("iteration,\nms", ".1f"),
+        Column("iteration,\nms", format_ms),
         Column("computing,\ndegrees", ".1f"),
         Column("phases,\nGbit/s", kind="words", wraps=True),
         Column("rotation,\ndegrees", ".1f"),

@@ -14,6 +14,7 @@ from analysis.records import profile_maker
 from roundabout.cli.options import Inventory, Runs, Testbed
 from roundabout.cli.profile.stored_profile import ResultJson, Save, new_profile_path
 from roundabout.core.errors import UsageError
+from roundabout.core.milliseconds import format_ms
 from roundabout.runner.testbed import TestbedProvider
 from roundabout.spec import Experiment, Profile, load_experiment, load_profile
 from roundabout.spec.assembly.library import PROFILES
@@ -174,13 +175,13 @@ def _table(found: "FoundProfile", played: Profile) -> Table:
             played_sends = [f"{part.bytes / 1e6:.1f}", f"{part.gbps:.2f}"] if phase.sends else []
             table.add_row("", f"{part.begin_ms:.1f}", f"{part.duration_ms:.1f}", *played_sends, style="dim")
     table.add_row("iteration", "", profile_maker.estimate_cell(found.period_ms, 1), style="bold")
-    table.add_row("", "", f"{played.alone_ms:.1f}", style="dim")
+    table.add_row("", "", format_ms(played.alone_ms), style="dim")
     return table
 
 
 def _verdict(differs: "Difference", timed_ms: float) -> str:
     """Describe the difference between the findings and the profile."""
-    timed = f"the workers themselves timed iterations of {timed_ms:.1f} ms"
+    timed = f"the workers themselves timed iterations of {format_ms(timed_ms)} ms"
     period = f"period {100 * differs.period_share:.2f} %"
     if differs.edge_share is None or differs.demand_share is None:
         return f"off by: {period}; other phases were found than were played\n{timed}"

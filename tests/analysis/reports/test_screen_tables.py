@@ -44,6 +44,14 @@ def test_a_cell_with_an_interval_keeps_its_note():
     assert "220.8 to 239.2<br>mean" in table_html(table)
 
 
+def test_times_of_less_than_a_millisecond_keep_their_digits(results):
+    times = {"median_ms": 0.0293, "median_ci95_ms": (0.0285, 0.0301), "mean_ms": 0.0294}
+    cells = tuple(cell.model_copy(update=times) for cell in results.cells)
+    text = shown(table_renderable(time_table(results.model_copy(update={"cells": cells}))))
+    assert "0.0293" in text
+    assert "0.0285-0.0301" in text
+
+
 def with_marks(results, marks):
     """The same with other marks in each cell."""
     cells = tuple(cell.model_copy(update={"marks_per_iteration": marks(cell)}) for cell in results.cells)

@@ -12,7 +12,7 @@ from roundabout.cli.main import HIDDEN, PANELS, build_app, main
 from roundabout.cli.runs import clean
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.core.paths import ROOT
-from roundabout.runner.progress_events import Follower, TimeLeft, TrialProgress
+from roundabout.runner.progress_events import Follower, JobProgress, Progress, TimeLeft, TrialProgress
 from roundabout.terminal import run_progress
 
 pytestmark = pytest.mark.unit
@@ -29,6 +29,14 @@ def test_a_log_gets_plain_lines(work, tiny):
     assert "trial 1 of 1: fair, repetition 1, attempt 2" in said
     assert "  j1: 2 iterations, mean " in said
     assert "\x1b" not in said
+
+
+def test_short_iterations_keep_their_digits():
+    progress = Progress()
+    progress.jobs = {"j1": JobProgress(1, 1, 0.0293, 0.0293)}
+    console = Console(file=io.StringIO(), width=200)
+    console.print(run_progress.ProgressScreen(progress))
+    assert "last 0.0293 ms   mean 0.0293 ms" in console.file.getvalue()
 
 
 def test_a_step_that_interrupts_a_trial_is_named_alone():
