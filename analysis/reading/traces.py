@@ -39,6 +39,11 @@ class TrialTrace:
     overhead: float
 
     @property
+    def has_course(self) -> bool:
+        """Return True if there are two bins at least, between which lines can be drawn."""
+        return len(self.edges_ms) > 2
+
+    @property
     def name(self) -> str:
         """Return the cell's name in its group, with the link's if jobs of the cell share several links."""
         several = len(self.cell.sharing_jobs) > 1

@@ -17,12 +17,16 @@ from roundabout.spec import Link
 SHOWN_MS = 2400.0
 
 
-def draw_link_use(traces: Sequence[TrialTrace], *, settled: bool = False) -> Figure:
+def draw_link_use(traces: Sequence[TrialTrace], *, settled: bool = False) -> Figure | None:
     """Draw the stacked rates of the jobs that share a link, with its capacity, one panel for each trace.
 
     As in HotNets'22, Figures 2a and 2b, and the interleaving thesis' Figure 4.16. Panels show the first `SHOWN_MS`, or
-    with `settled` the last ones in which all jobs run.
+    with `settled` the last ones in which all jobs run. Traces without two bins are left out; None if none
+    is left.
     """
+    traces = [trace for trace in traces if trace.has_course]
+    if not traces:
+        return None
     result, axes = new_figure(len(traces), 1, 1.0 + 1.45 * len(traces), sharex=True)
     colours = job_colours(jobs_of(trace.cell for trace in traces))
     named: list[Link] = []

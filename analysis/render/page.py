@@ -36,6 +36,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 HEADING = re.compile(r'<h2 id="([^"]+)">(.*?)</h2>')
 FIGURE = re.compile("<figcaption>")
 CODE = re.compile("`([^`]+)`")
+NO_FIGURE = "Nothing was measured that could be drawn here."
 NOTHING = Html("<p>Too little was measured for this.</p>")
 _COLLECTED: ContextVar[list[tuple[Figure, str]] | None] = ContextVar("_COLLECTED", default=None)
 
@@ -83,10 +84,13 @@ def captioned_table_html(table: Table) -> Html:
     return concatenate([table_html(table), *([paragraph(caption)] if caption else [])])
 
 
-def figure_html(figure: Figure | None, caption: str, alt: str) -> Html:
-    """Return a figure as HTML with its caption, and links to its data as CSV and to a PDF. `caption` may be markup."""
+def figure_html(figure: Figure | None, caption: str, alt: str, missing: str = NO_FIGURE) -> Html:
+    """Return a figure as HTML with its caption, and links to its data as CSV and to a PDF. `caption` may be markup.
+
+    Without a figure return the sentence `missing`, which says why.
+    """
     if figure is None:
-        return Html("<p>Nothing was measured that could be drawn here.</p>")
+        return render_part("paragraph", text=missing)
     _lay_out(figure)
     svg = save_figure(figure, "svg", Date=None)
     if (collected := _COLLECTED.get()) is not None:

@@ -2,6 +2,7 @@
 """Interleaving by link: jobs count as sending at once only where they share a link."""
 
 import math
+import warnings
 from itertools import combinations
 
 import numpy as np
@@ -123,6 +124,19 @@ def test_every_shared_link_is_drawn_with_its_own_jobs(run):
     assert [panel.get_title("left") for panel in first.axes] == ["base · L1", "base · L2"]
     notes = {text.get_text() for panel in first.axes for text in panel.texts}
     assert {"L1 carries 43", "L2 carries 43"} <= notes
+
+
+def test_figures_without_two_points_are_left_out(tmp_path):
+    short = {"iterations: 12": "iterations: 1", "compute_ms: 130": "compute_ms: 0.1", "alone_ms: 100": "alone_ms: 0.1"}
+    run = compute_run(experiment(tmp_path, **short, **{"bytes: 430000000": "bytes: 430000"}))
+    cells, traces = cells_of(run), read_traces(run, cells_of(run))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert figures.draw_first_iterations(traces) is None
+        assert draw_link_use([each[0] for each in traces]) is None
+        assert figures.draw_sliding([each[0] for each in traces]) is None
+        assert figures.draw_over_iterations(cells, summarize_run(run).cells) is None
+        assert figures.draw_distributions(cells, [{} for _ in cells], summarize_run(run).cells) is None
 
 
 def test_the_lowest_panel_of_each_column_has_the_labels_of_its_axis(run):

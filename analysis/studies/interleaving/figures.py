@@ -46,17 +46,21 @@ Marks = Mapping[str, JobMarks]
 """The ECN marks of one cell, by job."""
 
 
-def draw_first_iterations(trials_by_cell: Sequence[Sequence[TrialTrace]], iterations: int = 3) -> Figure:
+def draw_first_iterations(trials_by_cell: Sequence[Sequence[TrialTrace]], iterations: int = 3) -> Figure | None:
     """Draw each job's bandwidth in the first iterations, by variant and link (HotNets'22, Figures 1b and 1c).
 
-    Repetitions are thin lines, and the median repetition is a thick line.
+    Repetitions are thin lines, and the median repetition is a thick line. Trials are left out if their first iterations
+    have fewer than two bins; None if no others are left.
     """
+    trials_by_cell = [trials for trials in trials_by_cell if _has_rates(median_trial(trials), iterations)]
+    if not trials_by_cell:
+        return None
     result, axes = new_panels(len(trials_by_cell), 3.0)
     colours = job_colours(_jobs([trials[0] for trials in trials_by_cell]))
     top_gbps = 0.0
     for place, (panel, trials) in enumerate(zip(axes, trials_by_cell, strict=True)):
         trace = median_trial(trials)
-        until = max(spans[min(iterations, len(spans)) - 1, 1] for spans in trace.spans.values())
+        until = _end_ms(trace, iterations)
         panel.set_xlim(0, until)
         at_ms = _middles_ms(trace)
         seen = at_ms <= until
@@ -78,11 +82,14 @@ def draw_first_iterations(trials_by_cell: Sequence[Sequence[TrialTrace]], iterat
     return result
 
 
-def draw_sliding(traces: Sequence[TrialTrace]) -> Figure:
+def draw_sliding(traces: Sequence[TrialTrace]) -> Figure | None:
     """Draw communication over time, with a row for each iteration of the link's first job, by variant and link.
 
-    Times in which two jobs send at once are dark.
+    Times in which two jobs send at once are dark. Trials of one iteration are left out; None if no others are left.
     """
+    traces = [trace for trace in traces if len(next(iter(trace.spans.values()))) > 1]
+    if not traces:
+        return None
     result, axes = new_panels(len(traces), 4.6, sharex=True)
     colours = job_colours(_jobs(traces))
     for place, (panel, trace) in enumerate(zip(axes, traces, strict=True)):
@@ -103,12 +110,14 @@ def draw_sliding(traces: Sequence[TrialTrace]) -> Figure:
     return result
 
 
-def draw_distributions(cells: Sequence[CellTrials], marks: Sequence[Marks], found: Sequence[JobCell]) -> Figure:
+def draw_distributions(cells: Sequence[CellTrials], marks: Sequence[Marks], found: Sequence[JobCell]) -> Figure | None:
     """Draw cumulative distributions of iteration times (HotNets'22, Figure 1d), and of marks if they are known.
 
     Lines are for variants and jobs, over all repetitions. Both panels are arranged as in the interleaving thesis,
-    Figure 4.13.
+    Figure 4.13. None if all jobs have one iteration, which has no distribution.
     """
+    if all(np.concatenate(cell.repetitions(job)).size == 1 for cell in cells for job in cell.times):
+        return None
     result, (times, *others) = new_figure(1, 2 if any(marks) else 1, 3.6, sharey=True)
     _distribution(times, cells, [{job: cell.repetitions(job) for job in cell.times} for cell in cells])
     _fluid_lines(times, found)
@@ -121,16 +130,21 @@ def draw_distributions(cells: Sequence[CellTrials], marks: Sequence[Marks], foun
     return result
 
 
-def draw_over_iterations(cells: Sequence[CellTrials], found: Sequence[JobCell]) -> Figure:
-    """Draw iteration time against iteration number, with repetitions as thin lines and their median as a thick line."""
-    jobs = jobs_of(cells)
+def draw_over_iterations(cells: Sequence[CellTrials], found: Sequence[JobCell]) -> Figure | None:
+    """Draw iteration time against iteration number, with repetitions as thin lines and their median as a thick line.
+
+    Jobs of one iteration are left out; None if no others are left.
+    """
+    jobs = [job for job in jobs_of(cells) if _longest([c.repetitions(job) for c in cells if job in c.times]) > 1]
+    if not jobs:
+        return None
     result, axes = new_panels(len(jobs), 3.3)
     colours = variant_colours([cell.name_in_group for cell in cells])
     for place, (panel, job) in enumerate(zip(axes, jobs, strict=True)):
         shown = [cell for cell in cells if job in cell.times]
         for cell in shown:
             _draw_series(panel, cell.repetitions(job), colours[cell.name_in_group])
-        panel.set_xlim(1, max(len(cell.repetitions(job)[0]) for cell in shown))
+        panel.set_xlim(1, _longest([cell.repetitions(job) for cell in shown]))
         own = [each for each in found if each.job == job]
         if (fair_ms := _common_limit(own, "fair_ms")) is not None:
             draw_level(panel, fair_ms, f"fluid, fair {format_ms(fair_ms, 0)}")
@@ -149,9 +163,10 @@ def draw_over_iterations(cells: Sequence[CellTrials], found: Sequence[JobCell]) 
 def draw_marks_over_iterations(cells: Sequence[CellTrials], marks: Sequence[Marks]) -> Figure | None:
     """Draw ECN marks of each iteration, one panel for each job (the interleaving thesis, Figure 4.14); None if unknown.
 
-    Repetitions are thin lines, and their median is a thick line.
+    Repetitions are thin lines, and their median is a thick line. Jobs of one iteration are left out.
     """
-    jobs = list(dict.fromkeys(job for each in marks for job in each))
+    known = dict.fromkeys(job for each in marks for job in each)
+    jobs = [job for job in known if _longest([each[job].repetitions for each in marks if job in each]) > 1]
     if not jobs:
         return None
     result, axes = new_panels(len(jobs), 3.3)
@@ -160,7 +175,7 @@ def draw_marks_over_iterations(cells: Sequence[CellTrials], marks: Sequence[Mark
         shown = [(cell, each[job]) for cell, each in zip(cells, marks, strict=True) if job in each]
         for cell, own in shown:
             _draw_series(panel, own.repetitions, colours[cell.name_in_group])
-        panel.set_xlim(1, max(len(own.repetitions[0]) for _, own in shown))
+        panel.set_xlim(1, _longest([own.repetitions for _, own in shown]))
         panel.xaxis.set_major_locator(iteration_ticks())
         panel.set_title(job)
         panel.set_xlabel("iteration")
@@ -172,8 +187,12 @@ def draw_marks_over_iterations(cells: Sequence[CellTrials], marks: Sequence[Mark
 
 
 def draw_backlog(traces: Sequence[TrialTrace]) -> Figure | None:
-    """Draw the mean backlog of each shared link by iteration of its first job; None if it was not measured."""
-    series = [(trace, _backlog_mb(trace, trace.backlog_bytes)) for trace in traces if trace.backlog_bytes is not None]
+    """Draw the mean backlog of each shared link by iteration of its first job; None if it was not measured.
+
+    Trials of one iteration are left out.
+    """
+    known = [(trace, _backlog_mb(trace, trace.backlog_bytes)) for trace in traces if trace.backlog_bytes is not None]
+    series = [(trace, means) for trace, means in known if len(means) > 1]
     if not series:
         return None
     links = list(dict.fromkeys(trace.link.name for trace, _ in series))
@@ -197,6 +216,11 @@ def _backlog_mb(trace: TrialTrace, backlog_bytes: Floats) -> Floats:
     return mean_per_iteration(trace, backlog_bytes, next(iter(trace.spans))) / MEGA
 
 
+def _longest(by_cell: Sequence[Sequence[Floats]]) -> int:
+    """Return the largest number of iterations of the cells' first repetitions."""
+    return max(len(repetitions[0]) for repetitions in by_cell)
+
+
 def _draw_series(panel: Axes, repetitions: Sequence[Floats], colour: str) -> None:
     """Draw series against iteration number: thin lines for repetitions, a thick one for their median."""
     series = stack_to_shortest(repetitions)
@@ -217,6 +241,16 @@ def _distribution(panel: Axes, cells: Sequence[CellTrials], values: Sequence[Map
             panel.step(ordered, share, where="post", color=colours[cell.name_in_group], linestyle=style)
     panel.set_ylim(0, 1.06)
     panel.set_yticks([0, 0.25, 0.5, 0.75, 1.0])
+
+
+def _end_ms(trace: TrialTrace, iterations: int) -> float:
+    """Return when the last job ends its first iterations."""
+    return float(max(spans[min(iterations, len(spans)) - 1, 1] for spans in trace.spans.values()))
+
+
+def _has_rates(trace: TrialTrace, iterations: int) -> bool:
+    """Return True if the first iterations have two bins at least, between which lines can be drawn."""
+    return int(np.count_nonzero(_middles_ms(trace) <= _end_ms(trace, iterations))) > 1
 
 
 def _middles_ms(trace: TrialTrace) -> Floats:

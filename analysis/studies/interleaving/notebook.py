@@ -44,15 +44,22 @@ found = by_group(results.cells, lambda cell: cell.id)
 jobs = " and ".join(jobs_of(cell for own in together.values() for cell in own))
 
 
-def draw(plot: Callable[..., Figure | None], caption: str, alt: str, *data: Mapping[str, Sequence[Any]]) -> page.Html:
+TOO_SHORT = "Iterations are too short for a figure of rates: it needs two bins of 10 ms at least."
+ONE_ITERATION = "This figure was not drawn, because no job has two iterations."
+
+
+def draw(
+    plot: Callable[..., Figure | None], caption: str, alt: str, missing: str, *data: Mapping[str, Sequence[Any]]
+) -> page.Html:
     """Return a figure of `data` for each group of cells that differ only in the variant, below the group's name.
 
     Groups without a valid trial of jobs that share a link are left out, and those in which nothing can be drawn.
+    If that leaves no figure, the sentence `missing` replaces it.
     """
     plots = {group: plot(*(each[group] for each in data)) for group, own in together.items() if own}
     drawn = {group: figure for group, figure in plots.items() if figure}
     if not drawn:
-        return page.figure_html(None, caption, alt)
+        return page.figure_html(None, caption, alt, missing if plots else page.NO_FIGURE)
     return page.concatenate(
         page.bold_heading(group)
         + page.figure_html(
@@ -102,6 +109,7 @@ draw(
     "repetition that took neither longest nor shortest; thin: the others. Shaded: the first time that all jobs send in "
     "the former, with each one's mean then, over all repetitions. Compare HotNets'22, Figures 1b, 1c.",
     f"Bandwidth of {jobs} over the first three iterations, by variant",
+    TOO_SHORT,
     trials_by_cell,
 )
 
@@ -123,6 +131,7 @@ draw(
     "Use of each shared link from the start, its jobs stacked, by what each job's first host sends over all of its "
     "NICs; the middle repetition. Compare HotNets'22, Figures 2a, 2b.",
     f"Stacked bandwidth of {jobs} over time, by variant",
+    TOO_SHORT,
     typical,
 )
 
@@ -132,6 +141,7 @@ draw(
     "Every iteration of that repetition as a row that begins when the link's first job begins it: when each job that "
     "shares the link communicates, and, dark, when they do so at once.",
     f"When {jobs} communicate, iteration by iteration, by variant",
+    ONE_ITERATION,
     typical,
 )
 
@@ -144,6 +154,7 @@ draw(
     "Distributions over all iterations of all repetitions. Compare HotNets'22, Figure 1d, and the interleaving thesis, "
     "Figure 4.13.",
     "Cumulative distributions of iteration times and of ECN marks per iteration, by variant and job",
+    ONE_ITERATION,
     cells,
     marks,
     found,
@@ -154,6 +165,7 @@ draw(
     figures.draw_over_iterations,
     "Iteration times in order. Thin: each repetition; thick: their median.",
     "Iteration time against iteration number, by job and variant, with the fluid model's limits",
+    ONE_ITERATION,
     cells,
     found,
 )
@@ -177,6 +189,7 @@ draw(
     "ECN marks in each iteration, on all links. Thin: each repetition; thick: their median. Marks are as counted, "
     "of packets that are as large as on a real link, and fewer. Compare the interleaving thesis, Figure 4.14.",
     "ECN marks against iteration number, by job and variant",
+    ONE_ITERATION if any(map(any, marks.values())) else page.NO_FIGURE,
     cells,
     marks,
 )
@@ -187,6 +200,7 @@ draw(
     "A shared link's queue where it leaves the switch, mean in each iteration of the link's first job, one line a "
     "repetition; bytes at the paper's scale.",
     "Mean backlog of the shared link per iteration, by variant",
+    page.NO_FIGURE,
     traces,
 )
 
