@@ -60,7 +60,11 @@ def _rich_table(table: Table) -> RichTable:
         words = column.kind != "figures"
         style = "bold" if column.kind == "names" else ""
         result.add_column(
-            _title(column), style=style, justify="left" if words else "right", no_wrap=not (words or column.wraps)
+            _title(column),
+            style=style,
+            justify="left" if words else "right",
+            no_wrap=not (words or column.wraps),
+            overflow="fold" if words else "ellipsis",  # cut names that differ only at their ends would look alike
         )
     for section in table.sections:
         _add(result, section, table.columns)

@@ -52,6 +52,13 @@ def test_times_of_less_than_a_millisecond_keep_their_digits(results):
     assert "0.0285-0.0301" in text
 
 
+def test_names_that_differ_at_their_ends_are_not_cut():
+    rows = [[Cell(f"reduce-scatter-{hosts}-64mib"), Cell(1.5)] for hosts in (4, 16)]
+    table = Table((Column(kind="names"), Column("median, milliseconds")), one_section(rows))
+    names = "".join(line[:10].strip() for line in shown(table_renderable(table), width=32).splitlines()[3:])
+    assert names == "reduce-scatter-4-64mibreduce-scatter-16-64mib"
+
+
 def with_marks(results, marks):
     """The same with other marks in each cell."""
     cells = tuple(cell.model_copy(update={"marks_per_iteration": marks(cell)}) for cell in results.cells)
