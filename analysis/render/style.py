@@ -38,6 +38,7 @@ ROW = 3
 RC: Any = {
     "axes.axisbelow": True,
     "axes.edgecolor": "#b4bac1",
+    "axes.formatter.useoffset": False,
     "axes.grid": True,
     "axes.labelcolor": SOFT,
     "axes.labelsize": 9,

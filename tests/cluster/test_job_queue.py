@@ -10,6 +10,7 @@ import yaml
 from hypothesis import given, settings, strategies as st
 from pydantic import ValidationError
 
+from analysis.studies.job_queue.figures import draw_slowdowns
 from analysis.studies.job_queue.study import study
 from roundabout.core.errors import UsageError
 from roundabout.models.cluster.job_queue.fragments import limit_fragments
@@ -334,6 +335,20 @@ def test_a_run_reports_slowdowns_and_holds_them_against_print(queue):
     assert perfect.p99 is None
     (verdict,) = results.expectations
     assert "2.004" in verdict.found
+
+
+def test_the_figure_has_neither_empty_panels_nor_rounding_errors(queue):
+    by_load = RUN.replace("ecmp: {}, ", "").replace("study:", "  cluster.trace.load: [0.5, 1.0]\nstudy:")
+    queue.write_text(by_load[: by_load.index("expect:")])
+    results = study(compute_run(queue), load_experiment(queue).study)
+    first, *others = results.slowdowns
+    off = first.model_copy(update={"p90": first.p90.model_copy(update={"value": first.p90.value + 1e-12})})
+    drawn = draw_slowdowns(results.model_copy(update={"slowdowns": (off, *others)}), "cluster.trace.load")
+    assert [panel.get_title("left") for panel in drawn.axes] == ["mean", "p90"]
+    drawn.draw_without_rendering()
+    for panel in drawn.axes:
+        assert panel.yaxis.get_offset_text().get_text() == ""
+        assert max(len(tick.get_text()) for tick in panel.get_yticklabels()) < len("1.00000")
 
 
 @pytest.mark.parametrize(

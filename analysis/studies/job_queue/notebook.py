@@ -40,9 +40,11 @@ verdict_tables.cards(results.expectations)
 
 # %%
 factor = experiment_of(run).x_factor
+unknown = [name for name in figures.STATISTICS if name not in figures.known_statistics(results)]
 page.figure_html(
     figures.draw_slowdowns(results, factor),
-    f"Slowdown of jobs against {factor}, a line a variant. Each panel has a scale of its own.",
+    f"Slowdown of jobs against {factor}, a line a variant. Each panel has a scale of its own."
+    + (f" Too few jobs for {' and '.join(unknown)}." if unknown else ""),
     f"Slowdown of jobs against {factor}",
 )
 
