@@ -468,7 +468,13 @@ class _SignalGuard:
 
     def _interrupt(self, *_signal: object) -> None:
         signal.signal(signal.SIGINT, self._leave_at_once)
-        self._observer.step("undoing all of it; Ctrl-C once more leaves it to `roundabout clean`")
+        if self.undo_journal is None:
+            self._observer.step("ending; finished trials stay")
+        else:
+            self._observer.step(
+                "undoing what the run set on hosts; finished trials stay; "
+                "Ctrl-C once more leaves the undoing to `roundabout clean`"
+            )
         if not self._begun:
             raise KeyboardInterrupt
 

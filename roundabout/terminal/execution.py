@@ -3,12 +3,15 @@
 
 import json
 import os
+import shlex
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from roundabout.core.errors import UsageError
 from roundabout.runner.run import Runner
@@ -21,6 +24,9 @@ from roundabout.store.files import return_tree_to_caller
 from roundabout.terminal.screen import Screen, show_paths
 from roundabout.terminal.validity import check_measured
 from roundabout.testbeds import find_provider, undo
+
+if TYPE_CHECKING:
+    from roundabout.runner.progress_events import Follower
 
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end a run like Ctrl-C."""
@@ -80,12 +86,11 @@ def execute(
     from analysis.reading.trial_inputs import resolve_inputs  # noqa: PLC0415
     from analysis.reports.report import terminal_report, write_report  # noqa: PLC0415
     from analysis.reports.summary import summarize_run  # noqa: PLC0415
-    from roundabout.terminal.run_progress import show_progress  # noqa: PLC0415
 
     slurm = None if executor is None else Slurm.parse(executor)
     undo_when_ended()
     console = Screen(stderr=as_json)
-    with show_progress(console) as observer:
+    with _name_resume(console) as observer:
         run = work(
             Sweep(where, observer, slurm) if slurm else Runner(where, observer, undo, resolve_inputs=resolve_inputs)
         )
@@ -101,6 +106,22 @@ def execute(
         print(flush=True)
     check_measured(run)
     return run
+
+
+@contextmanager
+def _name_resume(console: Screen) -> Iterator["Follower"]:
+    """Show a run's progress. If a signal ends the run, print the command that finishes it."""
+    from roundabout.terminal.run_progress import show_progress  # noqa: PLC0415 - takes long, as above
+
+    observer: Follower | None = None
+    try:
+        with show_progress(console) as observer:
+            yield observer
+    except (KeyboardInterrupt, SystemExit):
+        if observer and observer.progress.path:
+            line = f"interrupted; finish it with `roundabout resume {shlex.quote(observer.progress.path)}`"
+            console.print(line, soft_wrap=True, highlight=False)
+        raise
 
 
 def undo_when_ended() -> None:

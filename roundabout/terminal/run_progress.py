@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from roundabout.core.milliseconds import format_ms
-from roundabout.runner.observer import CrossTrafficUse, LinkUse, Observer
+from roundabout.runner.observer import CrossTrafficUse, LinkUse
 from roundabout.runner.progress_events import EndedAttempt, Follower, JobProgress, Progress
 from roundabout.runner.progress_file import ProgressWriter
 from roundabout.terminal.lines import format_duration
@@ -238,7 +238,7 @@ def can_redraw(console: Console) -> bool:
 
 
 @contextmanager
-def show_progress(console: Console) -> Iterator[Observer]:
+def show_progress(console: Console) -> Iterator[Follower]:
     """Yield an observer that shows a run's progress on this console and writes it to a file for other processes.
 
     Errors of the display never end the run. Raises OSError at the end if the output's disk was full.

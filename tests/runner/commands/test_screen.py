@@ -14,6 +14,8 @@ from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.core.paths import ROOT
 from roundabout.runner.progress_events import Follower, JobProgress, Progress, TimeLeft, TrialProgress
 from roundabout.terminal import run_progress
+from roundabout.terminal.execution import execute
+from roundabout.testbeds import find_provider
 
 pytestmark = pytest.mark.unit
 
@@ -37,6 +39,16 @@ def test_short_iterations_keep_their_digits():
     console = Console(file=io.StringIO(), width=200)
     console.print(run_progress.ProgressScreen(progress))
     assert "last 0.0293 ms   mean 0.0293 ms" in console.file.getvalue()
+
+
+def test_an_interrupted_run_names_the_command_that_finishes_it(capsys):
+    def work(runner):
+        runner.observer.progress.path = "runs/a b/1"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        execute(work, find_provider({"testbed": "fluid"}), as_json=False)
+    assert capsys.readouterr().out == "interrupted; finish it with `roundabout resume 'runs/a b/1'`\n"
 
 
 def test_a_step_that_interrupts_a_trial_is_named_alone():

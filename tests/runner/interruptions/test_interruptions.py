@@ -160,6 +160,7 @@ def test_ctrl_c_once_more_says_what_is_left_and_ends(work, file, drive, frozen):
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=10)
     assert process.returncode == 130
+    assert "undoing what the run set on hosts; finished trials stay" in stdout
     assert "not cleaned up: folder, settings, testbed, transport" in stdout
     assert "Traceback" not in stderr
     assert work.provider.left
