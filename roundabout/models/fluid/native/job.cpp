@@ -70,7 +70,7 @@ ActivePhase::ActivePhase(Job &job, const Phase &own)
     Flow &flow = flows[i];
     flow.job = &job;
     flow.pace = stream.bytes / phase.ms;
-    flow.hash = job.number * flows.size() + i;
+    flow.hash = (static_cast<std::uint64_t>(job.number) << 32) + i;
     flow.hops = next;
     for (Edge *edge : stream.path)
       *next++ = {&flow, edge};

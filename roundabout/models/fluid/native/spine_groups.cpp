@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "roundabout/models/fluid/native/spine_groups.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace fluid {
@@ -39,7 +40,7 @@ std::vector<std::size_t> SpineGroups::order(const Hop *hops) const {
 
 void SpineGroups::choose(Flow &flow) {
   std::vector<std::size_t> keys = order(flow.hops);
-  const auto chosen = keys.begin() + static_cast<std::ptrdiff_t>(flow.hash % choices_);
+  const auto chosen = keys.begin() + static_cast<std::ptrdiff_t>(next_hash(flow.hash) % choices_);
   std::ranges::nth_element(keys, chosen);
   const std::size_t spine = *chosen % spines_;
   for (Hop *hop = flow.hops; hop != flow.hops_end; hop++) {

@@ -9,8 +9,8 @@
 namespace fluid {
 
 // A stream between two leaves takes one of the `choices` spines that have the fewest streams on both of its links,
-// which a hash of the stream picks. Of equal spines the first one comes first. Every `interval_ms` streams move whose
-// spine is no longer among these.
+// which a hash of the stream's number picks. Of equal spines the first one comes first. Every `interval_ms` streams
+// move whose spine is no longer among these.
 class SpineGroups {
 public:
   // `up` and `down` are the links from and to the spines, leaf by leaf.
