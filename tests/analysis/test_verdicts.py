@@ -207,7 +207,7 @@ def test_a_row_has_a_verdict_for_each_column(toy):
         ("BERT", "pass"), ("VGG", "fail"), ("ResNet", "not measured"),
     ]  # fmt: skip
     assert found.verdict == "fail"
-    assert found.found == "BERT 4.0 ms, VGG 9.0 ms"
+    assert found.found == "BERT 4.00 ms, VGG 9.00 ms"
 
 
 @pytest.mark.parametrize(
@@ -388,7 +388,7 @@ def test_a_sign_counts_only_where_the_interval_excludes_1(toy, ci95, word):
 
 def test_a_claim_about_one_case_names_it_once(toy):
     found = toy(expected(Bound, at_least=2, claim="It is two at least"), [exact("ResNet-50, TCP", 0.8)])
-    assert (found.verdict, found.found) == ("fail", "ResNet-50, TCP 0.8 ms")
+    assert (found.verdict, found.found) == ("fail", "ResNet-50, TCP 0.800 ms")
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_bounds_alone_are_printed_without_a_factor(
 ) -> None:
     bound = scenes.BOUNDS[0]._replace(found=(48.5,))
     monkeypatch.setitem(scenes.SCENES, "dctcp", lambda _: iter([bound]))
-    monkeypatch.setattr("sys.argv", ["packet_scenes.py", "--scenes", "dctcp"])
+    monkeypatch.setattr("sys.argv", [scenes.__file__, "--scenes", "dctcp"])
     scenes.main()
     assert capsys.readouterr().out == f"{bound}\n"
 
