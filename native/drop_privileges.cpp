@@ -36,7 +36,7 @@ void step_down(std::initializer_list<int> kept) {
   prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
   if (setgroups(0, nullptr) != 0 || setresgid(kNogroup, kNogroup, kNogroup) != 0 ||
       setresuid(kNobody, kNobody, kNobody) != 0)
-    throw system_failure("cannot go on as nobody");
+    throw system_failure("cannot go on as user nobody");
   keep_only(kept);
 }
 

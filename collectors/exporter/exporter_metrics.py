@@ -14,7 +14,7 @@ METRICS = {
     "roundabout_testbed_dilation": ("gauge", "By how much this testbed's times are longer than the papers'"),
     "roundabout_link_capacity_bytes_per_second": ("gauge", "What a link of this testbed carries, headers included"),
     "roundabout_clock_utc_seconds": ("gauge", "This host's clock at the request"),
-    "roundabout_settings_drifted": ("gauge", "Settings that are not as whoever set them last wrote them"),
+    "roundabout_settings_drifted": ("gauge", "Settings that differ from what was last written"),
     "roundabout_interface_up": ("gauge", "Whether an interface is up"),
     "roundabout_interface_bytes_total": ("counter", "Bytes that an interface sent or received, by where they went"),
     "roundabout_interface_packets_total": ("counter", "Packets of the same"),

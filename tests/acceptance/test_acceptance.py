@@ -69,7 +69,7 @@ def test_the_fluid_testbed_passes_acceptance(tmp_path: Path) -> None:
     assert verdicts_by_name["link L1, two flows", "use_two"].verdict == "pass"
     assert verdicts_by_name["link L1, many flows", "jain_many"].found == "1"
     assert verdicts_by_name["link L1, many flows", "marked_many"].verdict == "fail", (
-        "what hosts must tell, and do not, passes nobody"
+        "a figure that hosts must report, and do not, fails them"
     )
     run = RUNNER.start(experiments.job_experiment(TOPOLOGY, DCQCN), "acceptance", tmp_path)
     slow = {each.name: each for each in job_verdicts(analysis.slowdowns(run, "standard", "idle"), LIMITS)}

@@ -159,7 +159,7 @@ def calls() -> Mapping[str, frozenset[str]]:
 
 
 def lacking(found: Mapping[str, Iterable[str]], installed: Iterable[str]) -> dict[str, set[str]]:
-    """What sources call and nobody installs."""
+    """What sources call and no package installs."""
     there = provided_anyway() | programs(installed)
     return {name: missing for name, each in found.items() if (missing := {*each} - there)}
 
@@ -174,7 +174,7 @@ def test_tests_and_benchmarks_call_only_what_set_up_installs() -> None:
     assert lacking(calls(), packages("experiments") | packages("tests")) == {}
 
 
-# mininet's programs nobody calls: a benchmark imports it, and it calls brctl.
+# No source calls mininet's programs: a benchmark imports it, and it calls brctl.
 INDIRECT = {"mininet", "bridge-utils"}
 
 
@@ -183,7 +183,7 @@ def test_without_any_one_package_a_program_is_lacking() -> None:
     everything = packages("experiments") | packages("tests")
     for package in everything - INDIRECT:
         if programs({package}) - provided_anyway():
-            assert lacking(calls(), everything - {package}), f"nobody calls a program of {package}"
+            assert lacking(calls(), everything - {package}), f"no source calls a program of {package}"
 
 
 @pytest.mark.parametrize(

@@ -31,14 +31,14 @@ from roundabout.terminal.lines import print_notice
 REPOSITORY = Path(__file__).parents[2]
 KEYRINGS = Path("/usr/share/keyrings")
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
-# Below the home of whoever calls.
+# Below the home of the caller.
 PIP_FILES = (".config/pip/pip.conf", ".pip/pip.conf")
 # What in a command's output begins another part of it.
 MARKS = re.compile(
     r"(?:Setting up: (.*)|\d of \d: (\w+)|TASK \[(.*?)\].*|(PLAY RECAP).*|"
     r"(Test project).*|=+ (test session) starts.*)\n"
 )
-# The folder becomes the root of its mounts: a chroot is left by whoever enters a lab host's namespaces.
+# The folder becomes the root of its mounts: a chroot is left by a process that enters a lab host's namespaces.
 MOUNTS = """
 mount --bind "$1" "$1"
 mount -t proc proc "$1/proc"
@@ -49,7 +49,7 @@ cd "$1"
 pivot_root . mnt
 umount --lazy /mnt
 """
-# As somebody; groups and all. Then what is given.
+# As a user; groups and all. Then what is given.
 BECOME = 'cd "$2/roundabout"; exec setpriv --reuid "$3" --regid "$3" --init-groups /bin/sh -c "$4"'
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -201,7 +201,7 @@ def build(root: Path, stay: Stay) -> None:
 
 
 def add_user(root: Path, name: str) -> None:
-    """Somebody who may become root without a password."""
+    """A user who may become root without a password."""
     isolated("chroot", str(root), "useradd", "--create-home", "--shell", "/bin/bash", name)
     rule = root / "etc/sudoers.d" / name
     rule.write_text(f"{name} ALL=(ALL:ALL) NOPASSWD: ALL\n")

@@ -113,7 +113,7 @@ def test_every_packet_is_there_and_counted(start: Any, tmp_path: Path) -> None:
     path = tmp_path / "0.pcap"
     path.write_bytes(files[0])
     totals = write_parquet([path], tmp_path / "packets.parquet")
-    # Nobody listens: each datagram may be answered by an ICMP error, whose number the kernel limits.
+    # No program listens: each datagram may be answered by an ICMP error, whose number the kernel limits.
     assert totals.packets == counts["captured"] >= 500
     assert (counts["dropped_by_kernel"], counts["dropped_by_interface"]) == (0, 0)
     assert len(files[0]) == 24 + totals.packets * 16 + sum_captured(path)

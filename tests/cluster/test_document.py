@@ -120,7 +120,7 @@ def alone_s(job: Request) -> float:
 
 
 def in_turn(jobs: tuple[Request, ...]) -> tuple[float, ...]:
-    """When each begins on the GPUs that there are, nobody before who came earlier."""
+    """When each begins on the GPUs that there are, no job before one that came earlier."""
     free_s, now_s, begin_s = [0.0] * GPUS, 0.0, []
     for job in jobs:
         free_s.sort()

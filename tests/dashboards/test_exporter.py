@@ -165,7 +165,7 @@ def test_rules_and_dashboards_query_only_what_is_exported(said: str) -> None:
     queried = {name for query in queries for name in metrics_of(query)}
     assert len(queries) > 30
     assert queried - samples(said).keys() - recorded - OTHERS == set()
-    assert recorded <= queried, "a rule that nobody reads"
+    assert recorded <= queried, "a rule that no panel reads"
 
 
 def metrics_of(query: str) -> set[str]:
@@ -196,7 +196,7 @@ def test_dashboards_can_be_imported() -> None:
 
 @contextmanager
 def others_exporter() -> Iterator[int]:
-    """Somebody's exporter on loopback: its port."""
+    """Another exporter on loopback: its port."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -41,7 +41,7 @@ def test_commands_of_all_pages_could_be_given() -> None:
         ("roundabout profile measure vgg99", "no profile vgg99"),
         ("roundabout acceptance --topology dumbbell-9x9", "no topology dumbbell-9x9"),
         ("roundabout identify hotnets/fig-9", "no identification hotnets/fig-9"),
-        ("roundabout compare unfair-vgg19 hasty", "no experiment hasty"),
+        ("roundabout compare unfair-vgg19 aggressive", "no experiment aggressive"),
         ("roundabout compare A B --fail-if 'speed > 2 %'", "speed"),
         ("roundabout judge mine.bpf.c --fail-if 'jain_9 < 1'", "jain_9"),
         ("make measure", "no target measure"),

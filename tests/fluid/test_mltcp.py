@@ -186,7 +186,7 @@ def test_from_a_common_start_like_jobs_stay_together_for_ever():
 
 def test_a_demand_below_the_link_gives_a_smaller_final_offset():
     jobs = (one_way(120.0, 100.0, 0.8, start_ms=each, factor=MLTCP) for each in (0.0, 10.0))
-    # What is late is caught up with: 80 of 100 ms at the link's rate would do, and 75 apart nobody waits for long.
+    # What is late is caught up with: 80 of 100 ms at the link's rate would do, and 75 apart no job waits for long.
     assert offsets_ms(*jobs, 20)[-1] == pytest.approx(75.0, abs=1e-3)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Congestion controls that nobody here wrote, judged: BPF selftests of the kernel's source, as Debian packages it."""
+"""Congestion controls of others, judged: BPF selftests of the kernel's source, as Debian packages it."""
 
 import json
 import subprocess

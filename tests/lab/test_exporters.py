@@ -50,7 +50,7 @@ def test_exporters_follow_labs_that_come_and_go(topology: Topology, lab_name: Ca
         Lab.create(topology, name, verify=False)
         exporters.update()
         assert b"roundabout_interface_up" in exporters.query(place, "own")
-        Lab.remove(name)  # which exporters do not hold up: nobody looked yet
+        Lab.remove(name)  # which exporters do not hold up: no scrape came yet
         Lab.create(topology, name, verify=False)
         exporters.update()
         assert b"roundabout_interface_up" in exporters.query(place, "own")

@@ -67,7 +67,7 @@ def test_unknown_host_is_named(topology, lab_name, capsys):
 
 
 def as_nobody(*words):
-    """Where nobody may go, too: a checkout may lie in a folder that is its owner's alone."""
+    """Where user nobody may not go, too: a checkout may lie in a folder that is its owner's alone."""
     python = Path("/mnt") / Path(sys.executable).relative_to(ROOT)
     script = 'mount --bind "$1" /mnt && shift && exec setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"'
     command = ["unshare", "--mount", "--propagation=private", "sh", "-c", script, "sh", ROOT]

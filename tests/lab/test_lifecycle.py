@@ -200,7 +200,7 @@ def test_killing_a_hosts_init_ends_all_in_it(topology, lab_name):
 
 
 def test_recycled_pid_is_not_killed(topology, lab_name):
-    """A pid file that nobody holds says nothing, whatever pid it names."""
+    """A pid file that no process holds says nothing, whatever pid it names."""
     lab = Lab.create(topology, lab_name(), verify=False)
     os.kill(lab.pids()["s1"] or 0, signal.SIGKILL)
     assert wait_until(lambda: lab.pids()["s1"] is None)

@@ -29,5 +29,5 @@ def test_the_tutorial_as_it_is_written(tmp_path: Path) -> None:
     runs = list(Run.all(tmp_path / "runs"))
     assert all((run.path / "report.html").exists() for run in runs)
     measured = [run for run in runs if run.manifest["testbed"]["kind"] == "lab"]
-    assert {run.experiment for run in measured} == {"unfair-vgg19", "hasty", "how-hasty"}
+    assert {run.experiment for run in measured} == {"unfair-vgg19", "aggressive", "how-aggressive"}
     assert all(any(trial["valid"] for trial in run.trials()) for run in measured)

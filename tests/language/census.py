@@ -19,6 +19,8 @@ from tests.language.texts import Text
 ROOT = Path(__file__).resolve().parents[2]
 OPENERS = re.compile(r"(What|Whether|Of|Those|Its|That|All of)\b")
 PEOPLE = re.compile(r"\b(who|whom|whoever|nobody|somebody|thereof|wherefore)\b", re.IGNORECASE)
+# Words that are of people wherever they stand. "Who" may be of a reader in pages.
+ANYONE = re.compile(r"\b(hast(y|ier|iest)|whoever|nobody|somebody)\b", re.IGNORECASE)
 # A participle such as "known values" describes a value, and is no act of a program.
 SPEECH = re.compile(
     r"\b((fore)?(tells?|told|telling)|asks?|asked|asking|hears?|heard|hearing|knows?|knew|knowing|known to"
@@ -90,9 +92,14 @@ def text_kinds(text: str) -> Iterator[str]:
     """Yield the kinds of rules that a text breaks: `opener`, and `people` and `speech` once for each word."""
     if OPENERS.match(text):
         yield "opener"
-    text = ALLOWED.sub("", texts.CODE.sub("", text))
-    yield from ["people" for _ in PEOPLE.finditer(text)]
-    yield from ["speech" for _ in SPEECH.finditer(text)]
+    prose = prose_of(text)
+    yield from ["people" for _ in PEOPLE.finditer(prose)]
+    yield from ["speech" for _ in SPEECH.finditer(prose)]
+
+
+def prose_of(text: str) -> str:
+    """Return a text without code and without the phrases that are allowed."""
+    return ALLOWED.sub("", texts.CODE.sub("", text))
 
 
 def is_speech(name: str) -> bool:
@@ -150,12 +157,12 @@ def _name_findings(files: list[str]) -> Iterator[Finding]:
 
 
 def _speech_findings(files: list[str]) -> Iterator[Finding]:
-    """Yield acts of speech in texts that no other rule reads: those of tests, pages and YAML files."""
+    """Yield acts of speech, and people, in texts that no other rule reads: those of tests, pages and YAML files."""
     for file in files:
         for text in _other_texts(file):
-            for kind in text_kinds(text.words):
-                if kind == "speech":
-                    yield Finding("speech", file, text.line, text.words.partition("\n")[0])
+            prose = prose_of(text.words)
+            for kind, pattern in (("speech", SPEECH), ("people", ANYONE)):
+                yield from _kinds(file, text, [kind for _ in pattern.finditer(prose)], "")
 
 
 def _other_texts(file: str) -> Iterator[Text]:

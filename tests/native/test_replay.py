@@ -150,7 +150,7 @@ def test_a_tree_waits_for_the_sum_of_all_children(job: Callable[..., Any]) -> No
 
 
 def test_a_sender_waits_for_a_receiver_that_has_not_come_to_the_phase(job: Callable[..., Any]) -> None:
-    """Nobody is ahead of those that it sends to by more than a phase, though sockets would take the bytes."""
+    """No worker is ahead of those that it sends to by more than a phase, though sockets would take the bytes."""
     star = job([share("one-to-all", 1000)], 3, iterations=1)
     server, quick, late = star.connect_all()
     start_ns = time.monotonic_ns() + 100_000_000

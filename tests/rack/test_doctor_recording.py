@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`doctor --record`: what it writes of a machine makes a stand-in of which doctor says the same, and names nobody."""
+"""`doctor --record`: what it writes of a machine makes a stand-in of which doctor says the same. It names no person."""
 
 import json
 import subprocess

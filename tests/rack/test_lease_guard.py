@@ -152,7 +152,7 @@ def test_a_run_whose_lease_is_lost_while_a_host_reboots_does_not_wait_on(
 def test_a_frozen_hosts_entries_stay_and_other_hosts_are_restored(
     provider: RackProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Undoing it ends by itself: nobody need kill anything."""
+    """Undoing it ends by itself: nothing need be killed."""
     monkeypatch.setattr(programs, "CALL_TIMEOUT_S", 0.3)
 
     def call(connection: LocalConnection, argv: Sequence[str], stdin: str) -> str:

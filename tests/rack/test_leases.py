@@ -88,7 +88,7 @@ def test_a_rack_stays_leased_while_a_lost_host_reboots(inventory_file: Path, mon
     monkeypatch.setattr("roundabout.testbeds.rack.provider.RETRY_S", 0)
     provider = RackProvider(inventory_file)
     first, topology = {"kind": "testbed", "name": "first"}, load_topology("dumbbell-2x2")
-    with pytest.raises(RackError):  # the first time, nobody waits
+    with pytest.raises(RackError):  # the first time, no caller waits
         provider.create_hosts(topology, "first")
     provider.create_hosts(topology, "first")
     provider.undo(first)

@@ -63,7 +63,7 @@ def three(inventory_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for name in list(inventory.nics)[3:]:
         del inventory.nics[name]
     yield inventory
-    for port in port_check.PORTS:  # nobody listens any more
+    for port in port_check.PORTS:  # no program listens any more
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.77.0.1", port), 1)
 

@@ -137,7 +137,7 @@ def test_a_slowed_dcqcn_job_without_marks_makes_the_trial_invalid():
     [
         {"marked": (0, 1)},
         {"times_alone": 1.02},  # they interleaved, or waited for each other and no more
-        {"job": "j1"},  # nobody else was there
+        {"job": "j1"},  # no other job was there
         {"queue": "drop-tail"},  # ports that are not to mark
         {"marked": (None, None)},  # by RDMA, of which no TCP counts marks
     ],

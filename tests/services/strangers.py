@@ -14,7 +14,7 @@ Address = tuple[str, int]
 
 
 def connect(address: Address) -> socket.socket:
-    """A connection, once somebody listens."""
+    """A connection, once a program listens."""
     deadline = time.monotonic() + 20
     while True:
         try:

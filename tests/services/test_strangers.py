@@ -158,7 +158,7 @@ def test_a_sink_takes_its_flows_all_the_same(
 def test_workers_find_each_other_all_the_same(
     stack: ExitStack, programs: Programs, start: Start, limited: bool
 ) -> None:
-    """64 descriptors are enough, whoever else comes."""
+    """64 descriptors are enough, however many others connect."""
     limit = ["sh", "-c", 'ulimit -n 64 && exec "$0" "$@"'] if limited else []
     job = Job(lambda _, *words, **__: start(*limit, str(programs / "replay"), *words), [ALLREDUCE], iterations=2)
     first = job.connect(0)
@@ -196,7 +196,7 @@ def test_a_stranger_with_the_secret_cannot_spoil_a_trial_unnoticed(
     assert "Sanitizer" not in first.errors()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="whoever is not root keeps what it has")
+@pytest.mark.skipif(os.geteuid() != 0, reason="without root a process keeps what it has")
 def test_listening_programs_run_as_nobody(
     sink: tuple[Running, Address], send: Callable[..., Running], programs: Programs, start: Start
 ) -> None:

@@ -463,7 +463,7 @@ def test_pfc_of_priorities_that_a_document_does_not_name_is_kept(server: Server,
 
 @pytest.mark.parametrize("name", ["connectx-5-ofed", "connectx-5-inbox"])
 def test_buffers_stay_firmwares_unless_they_are_requested(server: Server, name: str) -> None:
-    """They follow PFC there and back; written, they would be left to nobody until the driver loads again."""
+    """They follow PFC there and back; written, they would have no owner until the driver loads again."""
     host = server(name)
     settings.apply(host, {"qos": {"eth2": {"pfc": "0,0,0,1,0,0,0,0", "cable_length_m": 5}}}, "run")
     assert settings.restore(host, "run")["failed"] == []
@@ -668,7 +668,7 @@ def test_the_interface_of_the_default_route_is_left_alone(server: Server) -> Non
         settings.apply(host, {"route": {"10.0.2.0/24": {"congctl": "reno"}}}, "run")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="becomes nobody")
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes user nobody")
 def test_permission_denied_says_which_setting_and_what_to_do(trees: ModuleType) -> None:
     with tempfile.TemporaryDirectory() as folder:
         host = Host(Path(folder) / "root", Path(folder) / "state")

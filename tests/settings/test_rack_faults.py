@@ -122,7 +122,7 @@ def test_death_at_each_write_of_apply(server: Server, trees: ModuleType, tools: 
 def test_settings_that_cannot_be_restored_are_named_and_others_restored(
     server: Server, trees: ModuleType, tools: ModuleType, name: str
 ) -> None:
-    """Each file and each tool's state in turn refuses every write from now on, until somebody mends it."""
+    """Each file and each tool's state in turn refuses every write from now on, until it is mended."""
     host, document = server(name), trees.document(name)
     before = trees.snapshot(host.root)
     settings.apply(host, document, "run")

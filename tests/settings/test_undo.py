@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A change that nobody confirms, or that fails, is undone."""
+"""A change that is not confirmed, or that fails, is undone."""
 
 import json
 import subprocess

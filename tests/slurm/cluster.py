@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Slurm cluster of Debian's own daemons: a controller and nodes, each in namespaces of its own, which die with it.
 
-They share a network namespace, which nobody else sees, and this machine's kernel and files: but each node has a name,
-processes, and places for what a machine remembers (/run, /var/lib) of its own.
+They share a network namespace, which no other process sees, and this machine's kernel and files: but each node has a
+name, processes, and places for what a machine remembers (/run, /var/lib) of its own.
 """
 
 import os
@@ -123,7 +123,7 @@ class Cluster:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Of whoever submits."""
+        """Of the user who submits."""
         return {**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf"), "PYTHONPATH": str(ROOT)}
 
     def inside(self, words: Sequence[str]) -> list[str]:

@@ -41,8 +41,8 @@ def test_set_overrides_fields_of_the_whole_experiment() -> None:
 
 
 def test_setting_the_name_changes_nothing_else() -> None:
-    experiment = changed("unfair-vgg19", "name=hasty", "jobs.j1.transport.T_us=90")
-    assert experiment.name == "hasty"
+    experiment = changed("unfair-vgg19", "name=aggressive", "jobs.j1.transport.T_us=90")
+    assert experiment.name == "aggressive"
     assert experiment.about == load_experiment("unfair-vgg19").about
     assert experiment.altered_fields == {"jobs.j1.transport.T_us": 90}
 

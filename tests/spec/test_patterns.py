@@ -84,7 +84,7 @@ def test_a_worker_that_forwards_receives_as_much_as_it_sends(case) -> None:
 
 @given(st.integers(1, 10**9), st.integers(2, 9))
 def test_a_ring_can_end_whoever_begins(size: int, workers: int) -> None:
-    """Leads add up to the bytes on their way round, so that nobody waits for a byte that nobody may send."""
+    """Leads add up to the bytes on their way round, so that no worker waits for a byte that none may send."""
     found = all_transfers("ring", size, (tuple(range(workers)),))
     assert sum(each.lead_bytes or 0 for each in found) * 2 >= size
 

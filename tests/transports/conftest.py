@@ -17,7 +17,7 @@ from roundabout.runner.machine.process_leftovers import process_name
 
 BUILD = Path(__file__).parents[2] / "build"
 
-# Sends for a given time to whoever listens, and says how much the receiver took and what the kernel counted.
+# Sends for a given time to a listener, and says how much the receiver took and what the kernel counted.
 RECEIVE = """
 import socket, sys
 listener = socket.create_server(("", 5001)); print("ready", flush=True)

@@ -124,7 +124,7 @@ def test_programs_of_others_receive_all_bytes_over_each_transport(  # noqa: PLR0
     tools: Any, pair: Any, tmp_path: Path, cubic: str, name: str, program: Callable[[Any, Any, Path], None]
 ) -> None:
     tmp_path.chmod(0o755)
-    for parent in (tmp_path.parent, tmp_path.parent.parent):  # nobody has to pass
+    for parent in (tmp_path.parent, tmp_path.parent.parent):  # which user nobody has to pass
         parent.chmod(0o711)
     took_s = {}
     with tools.loaded(name):

@@ -93,7 +93,7 @@ JSON_NAMES = {
     for message in ("Attribute", "GlobalMetadata", "Node")
     for each in POOL.FindMessageTypeByName(message).fields
 }
-"""Names of fields in JSON by those of the schema, which protobuf's printers write, too, if told to keep them."""
+"""Names of fields in JSON by those of the schema, which protobuf's printers can write, too."""
 
 
 Attribute = int | str | bool | tuple[bool, ...]

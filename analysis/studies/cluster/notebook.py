@@ -163,7 +163,7 @@ each_group(
 
 # %%
 marked = tables.mark_tables(results)
-page.concatenate(map(page.table_html, marked)) if marked else page.paragraph("Nobody counted marks here.")
+page.concatenate(map(page.table_html, marked)) if marked else page.paragraph("Marks were not counted here.")
 
 # %%
 each_group(

@@ -86,7 +86,7 @@ def test_a_host_that_two_jobs_use_has_marks_of_no_job(short_run):
             path.write_text(json.dumps(record))
     joined = per_iteration(short_run)
     port = filter_rows(joined.ports, trial=trial_of(short_run, "fair")).to_pylist()[0]
-    assert port["no_job"] == port["gained"] > 0  # s0 is shared, s1 is nobody's
+    assert port["no_job"] == port["gained"] > 0  # s0 is shared, s1 has no job
     assert filter_rows(joined.iterations, trial=trial_of(short_run, "fair"))["count"].null_count == 100
 
 

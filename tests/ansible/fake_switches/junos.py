@@ -106,7 +106,7 @@ class Cli:
         return "congestion-notification-profile|no-loss|pfc-priority" if router else "buffer-size temporal"
 
     def may_leave(self) -> bool:
-        """Whether nothing is lost by leaving, or whoever speaks says so."""
+        """Whether nothing is lost by leaving, or the caller says so."""
         if self.candidate == self.state["running"]:
             return True
         print("The configuration has been changed but not committed\nDiscard uncommitted changes? [yes,no] (yes) ")
@@ -153,7 +153,7 @@ class Cli:
         words = words.removeprefix("synchronize ")
         confirmed = re.match(r"confirmed (\d+) ", words)
         if confirmed:
-            # Of two changes in a row that nobody confirmed, the first one's way back counts.
+            # Of two changes in a row that were not confirmed, the first one's way back counts.
             running = before["running"] if before else self.state["running"]
             self.state["undo"] = {"due": self.state["minute"] + int(confirmed[1]), "running": running}
             self.state["undo"]["synchronize"] = synchronize

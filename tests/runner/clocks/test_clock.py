@@ -197,7 +197,7 @@ def test_a_host_whose_clock_says_nothing_is_lost(tmp_path, monkeypatch):
     clock = HostClock(link, mute, RunClock.start())
     with pytest.raises(LostHostError, match="s0: its clock did not answer within 0.2 s"):
         clock.read("before")
-    assert closed == ["s0"]  # so that nobody waits for it for ever
+    assert closed == ["s0"]  # so that no reader waits for it for ever
     clock.stop()
     monkeypatch.undo()
     mute.write_text("")

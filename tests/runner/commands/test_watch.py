@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samplers for a while: what they say of an interface on which somebody sends."""
+"""Samplers for a while: what they say of an interface on which a program sends."""
 
 import socket
 import threading

@@ -24,8 +24,8 @@ def test_every_command_is_taken_in_its_order(tmp_path: Path, monkeypatch: pytest
         where = [] if name != "run" or "fluid" in words else ["--testbed", "fluid"]
         assert main([name, *words, *where]) in MAY_END_WITH.get(name, (0,)), (name, words)
     runs = {run.experiment: run for run in Run.all(Path("runs"))}
-    assert set(runs) == {"unfair-vgg19", "hasty", "my-first", "how-hasty"}
-    levels = [trial["levels"] for trial in runs["how-hasty"].trials()]
+    assert set(runs) == {"unfair-vgg19", "aggressive", "my-first", "how-aggressive"}
+    levels = [trial["levels"] for trial in runs["how-aggressive"].trials()]
     assert len(levels) == 3
     assert (tmp_path / "csv/iterations.csv").exists()
     assert (tmp_path / "rules.xml").exists()
