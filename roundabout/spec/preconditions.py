@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
+from roundabout.spec.assembly.file_cache import cached_files
 from roundabout.spec.errors import list_choices
 from roundabout.spec.pfc import find_cycle, largest_required_headroom
 from roundabout.spec.transports import Transport
@@ -88,6 +89,7 @@ def find_missing_signals(spec: TrialSpec) -> Iterator[MissingSignal]:
             yield MissingSignal(user, transport, ports, remaining)
 
 
+@cached_files()
 def find_warnings(specs: Iterable[TrialSpec]) -> list[str]:
     """Return sentences about trials that can run, but whose results may mean something else than they seem to."""
     checks = _weak_signals, _unusual_parameters, _slow_timers, _short_headroom, _cyclic_pauses
