@@ -18,7 +18,6 @@ from roundabout.spec.flow_readers.lines import (
     Line,
     ListedFlow,
     check_ends,
-    read_lines,
 )
 from roundabout.spec.reader.yaml_source import shown_path
 
@@ -29,12 +28,12 @@ GBPS = {"bps": 1e-9, "kbps": 1e-6, "Kbps": 1e-6, "Mbps": 1e-3, "Gbps": 1.0}  # G
 US = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3, "ps": 1e-6}
 
 
-def read_flows(path: Path) -> FlowList:
+def read_flows(path: Path, lines: list[Line]) -> FlowList:
     """Return the flows of a flow list, as many as its first line says, with the first one's start as 0.
 
     Raises SpecError for the file's first fault.
     """
-    first, *rows = read_lines(path)
+    first, *rows = lines
     (word,) = _columns(first, ("number of flows",))
     number = first.whole("number of flows", word, 1)
     _check_rows(path, rows, number, "flows")
@@ -77,12 +76,12 @@ def _flow(line: Line) -> ListedFlow:
     return ListedFlow(*ends, line.whole("bytes", size, 1, MAX_FLOW_BYTES), start_ms, line)
 
 
-def read_topology(path: Path) -> tuple[dict[str, Any], list[Line | None], tuple[str, ...]]:
+def read_topology(path: Path, lines: list[Line]) -> tuple[dict[str, Any], list[Line | None], tuple[str, ...]]:
     """Return the fields of a topology from a topology.txt, each link's line, and what is not used.
 
     Raises SpecError for the file's first fault.
     """
-    first, *rest = read_lines(path)
+    first, *rest = lines
     words = _columns(first, ("nodes", "switches", "links"))
     nodes, number, links = (first.whole("nodes, switches, links", word, 1) for word in words)
     _check_rows(path, rest, links + 1, "lines of switches and links")

@@ -19,7 +19,7 @@ from roundabout.spec.flow_readers.lines import (
     Line,
     ListedFlow,
     check_ends,
-    read_lines,
+    drop_comments,
 )
 from roundabout.spec.reader.yaml_source import shown_path
 
@@ -39,14 +39,13 @@ NAMED_ONCE = ("nodes", "tiers", "podsize")
 MAX_GBPS, MAX_NS, MAX_QUEUE_BYTES = 100_000, 10**9, 10**12
 
 
-def read_flows(path: Path) -> FlowList:
+def read_flows(path: Path, lines: list[Line]) -> FlowList:
     """Return the flows of a connection matrix. Raises SpecError for the file's first fault."""
-    lines = [line for line in read_lines(path) if not line.words[0].startswith("#")]
     counts: dict[str, int] = {}
     flows: list[ListedFlow] = []
     ids: dict[str, int] = {}
     fields: Counter[str] = Counter()
-    for line in lines:
+    for line in drop_comments(lines):
         if "->" in line.words[0]:
             values = _flow_fields(line)
             _check_id(line, values.get("id"), ids)
@@ -162,12 +161,12 @@ LIMITS = {
 }
 
 
-def read_topology(path: Path) -> tuple[dict[str, Any], list[Line | None], tuple[str, ...]]:
+def read_topology(path: Path, lines: list[Line]) -> tuple[dict[str, Any], list[Line | None], tuple[str, ...]]:
     """Return the fields of a topology from a `.topo` file, None for each link's line, and what is not used.
 
     Raises SpecError for the file's first fault.
     """
-    counts, pod_line, tiers = _sections(path)
+    counts, pod_line, tiers = _sections(path, lines)
     hosts, pod = counts["nodes"], counts["podsize"]
     latencies = {each.values["switch_latency_ns"] for each in tiers}
     if len(latencies) > 1:
@@ -188,16 +187,13 @@ def read_topology(path: Path) -> tuple[dict[str, Any], list[Line | None], tuple[
     return fields, [None] * len(links), tuple(unused)
 
 
-def _sections(path: Path) -> tuple[dict[str, int], Line, list[_Tier]]:
+def _sections(path: Path, lines: list[Line]) -> tuple[dict[str, int], Line, list[_Tier]]:
     """Return the fields above the tiers, the line of the pods' size, and the tiers from the hosts up."""
     counts: dict[str, int] = {}
-    lines: dict[str, Line] = {}
     tiers: dict[int, _Tier] = {}
     values: dict[str, int] = counts
-    for line in read_lines(path):
+    for line in drop_comments(lines):
         name = line.words[0].lower()
-        if name.startswith("#"):
-            continue
         if name == "tier":
             number = line.whole("tier", line.words[-1], 0, len(TIERS) - 1)
             if number in tiers:
@@ -212,16 +208,16 @@ def _sections(path: Path) -> tuple[dict[str, int], Line, list[_Tier]]:
         if len(line.words) != 2:
             raise line.error(name, f"{len(line.words) - 1} values", "one number")
         values[name] = line.whole(name, line.words[1], *allowed[name])
-        lines.setdefault(name, line)
     for name in NAMED_ONCE:
         if name not in counts:
             raise SpecError(shown_path(path), "no such line", f"{name} and a number before the tiers", field=name)
     if sorted(tiers) != list(range(counts["tiers"])) or counts["tiers"] < 2:
         found = ", ".join(map(str, sorted(tiers))) or "none"
         raise SpecError(shown_path(path), f"{found} of {counts['tiers']}", "2 or 3 tiers, from 0", field="tiers")
+    pod_line = next(line for line in lines if line.words[0].lower() == "podsize")
     return (
         counts,
-        lines["podsize"],
+        pod_line,
         [tiers[number]._replace(values=OPTIONAL | tiers[number].values) for number in sorted(tiers)],
     )
 

@@ -70,6 +70,11 @@ def read_lines(path: Path) -> list[Line]:
     return lines
 
 
+def drop_comments(lines: list[Line]) -> list[Line]:
+    """Return the lines that do not begin with a number sign, which begins htsim's comments."""
+    return [line for line in lines if not line.words[0].startswith("#")]
+
+
 def check_ends(line: Line, sender: int, receiver: int) -> None:
     """Raise SpecError if a flow has one host at both ends."""
     if sender == receiver:

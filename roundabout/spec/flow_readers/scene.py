@@ -12,24 +12,23 @@ from pydantic import ValidationError
 from roundabout.spec.base import Name
 from roundabout.spec.errors import SpecError
 from roundabout.spec.flow_readers import hpcc, htsim
-from roundabout.spec.flow_readers.lines import FlowList, Line, ListedFlow, read_lines
+from roundabout.spec.flow_readers.lines import FlowList, Line, ListedFlow, drop_comments, read_lines
 from roundabout.spec.frames import payload_share, roce_payload_share
 from roundabout.spec.reader.yaml_source import shown_path
 from roundabout.spec.topology import Topology
 from roundabout.spec.trace_readers.rows import row_error
 
-WIDTH = 120  # of written lines
 NS_PER_MS = 10**6
 MAX_FLOWS = 4096  # of a host, as many as a topology may have GPUs of a host
 
-TopologyReader = Callable[[Path], tuple[dict[str, Any], list[Line | None], tuple[str, ...]]]
+TopologyReader = Callable[[Path, list[Line]], tuple[dict[str, Any], list[Line | None], tuple[str, ...]]]
 
 
 class _Format(NamedTuple):
     """A simulator's readers, and the MTU that its programs have by default."""
 
     simulator: str
-    read_flows: Callable[[Path], FlowList]
+    read_flows: Callable[[Path, list[Line]], FlowList]
     read_topology: TopologyReader
     mtu_bytes: int
 
@@ -82,12 +81,13 @@ def read_scene(flows: Path, topology: Path, name: Name) -> Scene:
 
     Raises SpecError for the first fault in either file.
     """
-    form = _form(flows)
-    if _form(topology) != form:
-        found = f"a file of {_form(topology).simulator}"
+    flow_lines, topology_lines = read_lines(flows), read_lines(topology)
+    form, other = _form(flow_lines), _form(topology_lines)
+    if other != form:
+        found = f"a file of {other.simulator}"
         raise SpecError(shown_path(topology), found, f"one of {form.simulator}, as {shown_path(flows)} is")
-    listed = form.read_flows(flows)
-    fields, lines, unused = form.read_topology(topology)
+    listed = form.read_flows(flows, flow_lines)
+    fields, lines, unused = form.read_topology(topology, topology_lines)
     if listed.hosts not in (None, len(fields["hosts"])):
         expected = f"{len(fields['hosts'])}, as {shown_path(topology)} has"
         raise SpecError(shown_path(flows), f"{listed.hosts}", expected, field="Nodes")
@@ -105,10 +105,10 @@ def read_scene(flows: Path, topology: Path, name: Name) -> Scene:
     return Scene(form.simulator, built, listed.flows, (*listed.unused, *unused), files)
 
 
-def _form(path: Path) -> _Format:
+def _form(lines: list[Line]) -> _Format:
     """Return the format of a file, which htsim's heading decides."""
-    words = [line.words[0] for line in read_lines(path) if not line.words[0].startswith("#")]
-    return HTSIM if words and words[0].lower() in ("nodes", "connections", "tiers", "podsize") else HPCC
+    words = [line.words[0].lower() for line in drop_comments(lines)]
+    return HTSIM if words and words[0] in ("nodes", "connections", "tiers", "podsize") else HPCC
 
 
 def _topology(path: Path, fields: dict[str, Any], lines: list[Line | None], simulator: str) -> Topology:
