@@ -91,11 +91,11 @@ def read_scene(flows: Path, topology: Path, name: Name) -> Scene:
     if listed.hosts not in (None, len(fields["hosts"])):
         expected = f"{len(fields['hosts'])}, as {shown_path(topology)} has"
         raise SpecError(shown_path(flows), f"{listed.hosts}", expected, field="Nodes")
+    hosts = set(fields["hosts"])
     for flow in listed.flows:
         for end in (flow.sender, flow.receiver):
-            if f"h{end}" not in fields["hosts"]:
-                expected = f"a host of {shown_path(topology)}"
-                raise flow.line.error("flow", f"{end}", expected)
+            if f"h{end}" not in hosts:
+                raise flow.line.error("flow", f"{end}", f"a host of {shown_path(topology)}")
     files = (flows.name, topology.name)
     ((host, most),) = Counter(end for flow in listed.flows for end in flow[:2]).most_common(1)
     if most > MAX_FLOWS:
