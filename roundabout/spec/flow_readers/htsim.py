@@ -15,6 +15,7 @@ from roundabout.spec.errors import SpecError, expected_names, quote_value, short
 from roundabout.spec.flow_readers.lines import (
     INSTANT_NICS,
     MAX_FLOW_BYTES,
+    MAX_NODES,
     FlowList,
     Line,
     ListedFlow,
@@ -26,7 +27,7 @@ from roundabout.spec.reader.yaml_source import shown_path
 PS_PER_MS = 10**9
 MAX_START_PS = 10**15  # limit of starts, 1000 s
 COUNTS = ("Nodes", "Connections", "Triggers", "Failures")
-FLOW_FIELDS = ("start", "size", "id", "prio", "trigger", "send_done_trigger", "recv_done_trigger", "msg", "addon")
+FLOW_FIELDS = ("start", "size", "id", "prio")
 REFUSED = {
     "trigger": "a start: flows that begin when others end are not played",
     "send_done_trigger": "no trigger: flows that begin when others end are not played",
@@ -54,7 +55,7 @@ def read_flows(path: Path, lines: list[Line]) -> FlowList:
         elif line.words[0] in COUNTS and not flows:
             if line.words[0] in counts:
                 raise line.error(line.words[0], "it twice", "each line of counts once")
-            counts[line.words[0]] = _only_number(line)
+            counts[line.words[0]] = _only_number(line, line.words[0])
         else:
             expected = f"a flow, as 0->13 start 0 size 2000000, or before all flows one of {', '.join(COUNTS)}"
             raise line.error("", quote_value(shorten(line.words[0])), expected)
@@ -63,11 +64,11 @@ def read_flows(path: Path, lines: list[Line]) -> FlowList:
     return FlowList(tuple(flows), tuple(unused), counts["Nodes"])
 
 
-def _only_number(line: Line, least: int = 0) -> int:
-    """Return the number after a line's first word."""
+def _only_number(line: Line, field: str, least: int = 0, most: int = MAX_NODES) -> int:
+    """Return the number after the name of a field, a line's first word."""
     if len(line.words) != 2:
-        raise line.error(line.words[0], f"{len(line.words) - 1} values", "one number")
-    return line.whole(line.words[0], line.words[1], least)
+        raise line.error(field, f"{len(line.words) - 1} values", "one number")
+    return line.whole(field, line.words[1], least, most)
 
 
 def _check_counts(path: Path, counts: dict[str, int], found: int) -> None:
@@ -93,7 +94,7 @@ def _flow_fields(line: Line) -> dict[str, str]:
     for name in words:
         if name in REFUSED:
             raise line.error(name, quote_value(" ".join(line.words)), REFUSED[name])
-        _check_name(line, "flow", name, [each for each in FLOW_FIELDS if each not in REFUSED], values)
+        _check_name(line, "flow", name, FLOW_FIELDS, values)
         values[name] = next(words, "")
     return values
 
@@ -205,9 +206,7 @@ def _sections(path: Path, lines: list[Line]) -> tuple[dict[str, int], Line, list
         if name == "failed_links":
             raise line.error(name, quote_value(" ".join(line.words[1:])), "no such line: failed links are not played")
         _check_name(line, "", name, allowed, values)
-        if len(line.words) != 2:
-            raise line.error(name, f"{len(line.words) - 1} values", "one number")
-        values[name] = line.whole(name, line.words[1], *allowed[name])
+        values[name] = _only_number(line, name, *allowed[name])
     for name in NAMED_ONCE:
         if name not in counts:
             raise SpecError(shown_path(path), "no such line", f"{name} and a number before the tiers", field=name)
