@@ -34,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.shared.command import measure_in_process, print_result, read_options, take_turns
 from roundabout.models.cluster.job_queue.job_shape import shape_of
 from roundabout.models.cluster.job_queue.simulator import QueueCluster, simulate_queue
-from roundabout.models.cluster.job_queue.spines import RULES, Flows
+from roundabout.models.cluster.job_queue.spines import RULES, Flows, SpineRule
 from roundabout.models.cluster.state import Request
 from roundabout.models.cluster.timeline import JobHistory
 from roundabout.spec import Topology, load_experiment
@@ -121,7 +121,7 @@ def play(scene: Scene) -> tuple[JobHistory, ...]:
     requests = [Request(name, job.type, 1, job.gpus, job.iterations, job.arrives_s) for name, job in named.items()]
     shapes = [shape_of(types[job.type], job.gpus, BYTES_PER_MS) for job in scene.jobs]
     placed = {name: np.array(job.servers) for name, job in named.items() if job.servers}
-    rule = xxh64_spines if scene.paths == "ecmp" else RULES[scene.paths]
+    rule = SpineRule(xxh64_spines) if scene.paths == "ecmp" else RULES[scene.paths]
     return simulate_queue(requests, shapes, QueueCluster(topology, rule, None, 0, placed)).histories
 
 

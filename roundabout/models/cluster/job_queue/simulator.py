@@ -15,7 +15,7 @@ import numpy as np
 
 from roundabout.models.cluster.job_queue.fragments import limit_fragments
 from roundabout.models.cluster.job_queue.job_shape import BACKWARD, Ints, JobShape, Step
-from roundabout.models.cluster.job_queue.spines import Flows, SpineRule, balanced_spines
+from roundabout.models.cluster.job_queue.spines import Flows, SpineRule
 from roundabout.models.cluster.state import Request
 from roundabout.models.cluster.timeline import JobHistory, Timeline
 from roundabout.models.fluid.cross_traffic import capacities
@@ -36,7 +36,7 @@ class QueueCluster:
     """
 
     topology: Topology
-    choose_spines: SpineRule
+    spine_rule: SpineRule
     fragments: int | None
     seed: int
     placed: Mapping[str, Ints] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class _Queue:
         # Servers below the same leaves are a pod, in which flows need no spine: a rack, or several rails.
         self.pod_of = np.unique(self.leaf_of_nic[:: self.per_server], return_inverse=True)[1]
         self.spines = [node for node in topology.switches if node not in self.leaves]
-        if self.cluster.choose_spines is balanced_spines:
+        if self.cluster.spine_rule.is_dynamic:
             up = [[(leaf, spine) for spine in self.spines] for leaf in self.leaves]
             self.engine.balance(up, max(len(self.spines) // 2, 1), SGLB_INTERVAL_MS)
 
@@ -164,7 +164,7 @@ class _Queue:
             nic_loads=np.concatenate([job.shape.nic_loads for job in jobs])[crosses],
         )
         spines = np.full(crosses.size, -1, np.int64)
-        spines[crosses] = self.cluster.choose_spines(flows, len(self.spines), self.cluster.seed)
+        spines[crosses] = self.cluster.spine_rule.choose(flows, len(self.spines), self.cluster.seed)
         bounds = np.cumsum(sizes)[:-1]
         for job, *paths in zip(jobs, np.split(leaves, bounds, axis=1), np.split(spines, bounds), strict=True):
             self._play(job, *paths)

@@ -7,6 +7,7 @@ run, each once, whatever it sends. docs/reference/schedulers.md says what each d
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -115,15 +116,19 @@ def _filling(real: Ints) -> Ints:
     return added
 
 
-def balanced_spines(flows: Flows, spines: int, seed: int) -> Ints:
-    """Choose as ECMP does; the engine then chooses others as flows start and as links fill: SGLB."""
-    return hash_spines(flows, spines, seed)
+class SpineRule(NamedTuple):
+    """A rule that chooses spines from flows, the number of spines and a seed.
+
+    If it `is_dynamic`, the engine then chooses others as flows start and as links fill.
+    """
+
+    choose: Callable[[Flows, int, int], Ints]
+    is_dynamic: bool = False
 
 
-SpineRule = Callable[[Flows, int, int], Ints]
-RULES: dict[str, SpineRule] = {
-    "hash": hash_spines,
-    "crux": least_loaded_spines,
-    "perfect": colored_spines,
-    "sglb": balanced_spines,
+RULES = {
+    "hash": SpineRule(hash_spines),
+    "crux": SpineRule(least_loaded_spines),
+    "perfect": SpineRule(colored_spines),
+    "sglb": SpineRule(hash_spines, is_dynamic=True),
 }
