@@ -9,7 +9,7 @@ each job's next phase on, at no cost.
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -191,11 +191,8 @@ class _Queue:
             return tuple(phases)
         # A stage's rings begin as its own backward passes end: one pass after those of the stage behind it.
         phases[0] = ComputePhase(shape.steps[0].alone_ms - (stages - 1) * backward_ms)
-        waits = [_wait(range(stages - behind), backward_ms) for behind in range(1, stages)]
-        together = replace(
-            _wait(range(stages), EQUAL_MS), barriers=(Barrier(tuple(range(stages)), tuple(range(stages))),)
-        )
-        return (*phases[:3], *waits, *phases[3:], together)
+        waits = [_send(range(stages - behind), (), backward_ms) for behind in range(1, stages)]
+        return (*phases[:3], *waits, *phases[3:], _send(range(stages), (), EQUAL_MS, together=True))
 
     def _phase(self, shape: JobShape, step: Step, leaves: Ints, spines: Ints) -> ComputePhase | SendPhase:
         """Return a phase with the flows that leave their leaf. Others have their NICs' rate, and so end with it."""
@@ -206,27 +203,20 @@ class _Queue:
         ends = zip(*leaves[:, crossing].tolist(), spines[crossing].tolist(), strict=True)
         senders = shape.flows[0, crossing] // (shape.gpus // len(stages))
         streams = [
-            *(Stream(stage, stage, (), 1.0) for stage in stages),
-            *(
-                Stream(stage, stage, self._path(*each), step.flow_bytes)
-                for stage, each in zip(senders.tolist(), ends, strict=True)
-            ),
+            Stream(stage, stage, self._path(*each), step.flow_bytes)
+            for stage, each in zip(senders.tolist(), ends, strict=True)
         ]
-        if not shape.are_rings[step.flows[0]]:
-            return SendPhase(tuple(streams), step.alone_ms, (Barrier(tuple(stages), tuple(range(len(streams)))),))
-        own = [[place for place, stream in enumerate(streams) if stream.sender == stage] for stage in stages]
-        return SendPhase(
-            tuple(streams),
-            step.alone_ms,
-            tuple(Barrier((stage,), tuple(each)) for stage, each in zip(stages, own, strict=True)),
-        )
+        return _send(stages, streams, step.alone_ms, together=not shape.are_rings[step.flows[0]])
 
     def _path(self, leaf: int, other: int, spine: int) -> Path:
         above = self.spines[spine]
         return (self.leaves[leaf], above), (above, self.leaves[other])
 
 
-def _wait(stages: range, ms: float) -> SendPhase:
-    """Return a phase in which these stages wait, each for itself."""
-    streams = tuple(Stream(stage, stage, (), 1.0) for stage in stages)
-    return SendPhase(streams, ms, tuple(Barrier((stage,), (stage,)) for stage in stages))
+def _send(stages: range, streams: Sequence[Stream], ms: float, *, together: bool = False) -> SendPhase:
+    """Return a phase that takes `ms` at least. Stages leave it as their own streams end, or all `together`."""
+    waiting = [Stream(stage, stage, (), 1.0) for stage in stages]
+    found = (*waiting, *streams)
+    groups = [tuple(stages)] if together else [(stage,) for stage in stages]
+    own = [tuple(place for place, stream in enumerate(found) if stream.sender in group) for group in groups]
+    return SendPhase(found, ms, tuple(map(Barrier, groups, own)))
