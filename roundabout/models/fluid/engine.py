@@ -284,9 +284,7 @@ def _job_fields(job: FluidJob) -> dict[str, Any]:
 
 def _leave_together(phase: ComputePhase | SendPhase, workers: int) -> bool:
     """Return True if all workers leave a phase together."""
-    if isinstance(phase, ComputePhase):
-        return workers == 1
-    return len(phase.barriers) == 1 and len(phase.barriers[0].workers) == workers
+    return workers == 1 if isinstance(phase, ComputePhase) else phase.is_left_together(workers)
 
 
 def _phase_fields(phase: ComputePhase | SendPhase) -> tuple[float, int, int, int]:

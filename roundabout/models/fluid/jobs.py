@@ -58,6 +58,10 @@ class SendPhase:
     alone_ms: float
     barriers: tuple[Barrier, ...]
 
+    def is_left_together(self, workers: int) -> bool:
+        """Return True if all of a job's workers leave the phase at one instant."""
+        return len(self.barriers) == 1 and len(self.barriers[0].workers) == workers
+
 
 @dataclass(frozen=True)
 class FluidJob:
@@ -107,7 +111,7 @@ def merge_workers(job: FluidJob) -> FluidJob:
     The merged job gives the same times and is computed faster.
     """
     sends = [phase for phase in job.phases if isinstance(phase, SendPhase)]
-    if not all(len(phase.barriers) == 1 and len(phase.barriers[0].workers) == job.workers for phase in sends):
+    if not all(phase.is_left_together(job.workers) for phase in sends):
         return job
     phases = tuple(_merge_phase(phase) if isinstance(phase, SendPhase) else phase for phase in job.phases)
     return replace(job, workers=1, phases=phases)
