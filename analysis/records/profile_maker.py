@@ -196,9 +196,7 @@ def _json(found: "RecordedProfile", run: Run | None, target: Path | None) -> dic
         "found": asdict(found.timeline.found),
         "steps_ms": found.steps_ms,
         "lost_share": found.job.lost_share,
-        "caveats": list(found.caveats),
-        "profile": found.profile.model_dump(mode="json", exclude_none=True),
-        "saved": str(target) if target else None,
+        **profile_json(found.profile, found.caveats, target),
     }
 
 
@@ -210,6 +208,15 @@ def report_profile(
     for sentence in sentences:
         console.print(Padding(Text(f"- {sentence}"), (0, 0)), highlight=False)
     _store(profile, target, console)
+
+
+def profile_json(profile: Profile, sentences: Sequence[str], target: Path | None) -> dict[str, Any]:
+    """Return the profile, its caveats and where it is stored, as commands print them with --json."""
+    return {
+        "caveats": list(sentences),
+        "profile": profile.model_dump(mode="json", exclude_none=True),
+        "saved": str(target) if target else None,
+    }
 
 
 def _store(profile: Profile, target: Path | None, console: Console) -> None:

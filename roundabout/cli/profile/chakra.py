@@ -44,9 +44,4 @@ def chakra(
     title = f"Chakra's execution traces at {payload_gbps:g} Gbit/s"
     profile_maker.report_profile(found.profile, title, found.caveats, target, Screen(stderr=as_json))
     if as_json:
-        result = {
-            "caveats": list(found.caveats),
-            "profile": found.profile.model_dump(mode="json", exclude_none=True),
-            "saved": str(target) if target else None,
-        }
-        print(json.dumps(result, indent=2))
+        print(json.dumps(profile_maker.profile_json(found.profile, found.caveats, target), indent=2))

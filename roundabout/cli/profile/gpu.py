@@ -78,13 +78,8 @@ def gpu(  # noqa: PLR0913, PLR0917 - one a command-line option
     title = f"{measured.model} on {measured.gpu_name}, {workers} workers at {payload_gbps:g} Gbit/s"
     profile_maker.report_profile(profile, title, sentences, target, console)
     if as_json:
-        result = {
-            "measurement": measured.model_dump(mode="json"),
-            "caveats": sentences,
-            "profile": profile.model_dump(mode="json", exclude_none=True),
-            "saved": str(target) if target else None,
-        }
-        print(json.dumps(result, indent=2))
+        result = profile_maker.profile_json(profile, sentences, target)
+        print(json.dumps({"measurement": measured.model_dump(mode="json"), **result}, indent=2))
 
 
 def _record_table(record: "GpuRecord") -> Table:
