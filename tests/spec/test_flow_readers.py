@@ -74,6 +74,19 @@ def scene(folder: Path, flows: str = MATRIX, topology: str = TREE) -> Scene:
     return read_scene(folder / "flows", folder / "topology", "scene")
 
 
+def damage(text: str, before: str, after: str) -> str:
+    """Return a text whose first `before` is replaced."""
+    assert before in text
+    return text.replace(before, after, 1)
+
+
+def refusal(folder: Path, flows: str = MATRIX, topology: str = TREE) -> str:
+    """Return the message of the error about two texts."""
+    with pytest.raises(UsageError) as caught:
+        scene(folder, flows, topology)
+    return caught.value.message
+
+
 def load(found: Scene, folder: Path) -> Experiment:
     """Return the experiment of a scene, from its two files."""
     (folder / "topologies").mkdir()
@@ -188,10 +201,7 @@ def test_hpcc_rates_and_delays_have_units(tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_connection_matrix_is_refused(tmp_path: Path, before: str, after: str, message: str) -> None:
-    assert before in MATRIX
-    with pytest.raises(UsageError) as caught:
-        scene(tmp_path, flows=MATRIX.replace(before, after, 1))
-    assert message in caught.value.message
+    assert message in refusal(tmp_path, flows=damage(MATRIX, before, after))
 
 
 @pytest.mark.parametrize(
@@ -227,10 +237,7 @@ def test_a_damaged_connection_matrix_is_refused(tmp_path: Path, before: str, aft
     ],
 )
 def test_a_damaged_tree_is_refused(tmp_path: Path, before: str, after: str, message: str) -> None:
-    assert before in TREE
-    with pytest.raises(UsageError) as caught:
-        scene(tmp_path, topology=TREE.replace(before, after, 1))
-    assert message in f"{caught.value.message} {caught.value.hint}"
+    assert message in refusal(tmp_path, topology=damage(TREE, before, after))
 
 
 @pytest.mark.parametrize(
@@ -254,10 +261,7 @@ def test_a_damaged_tree_is_refused(tmp_path: Path, before: str, after: str, mess
     ],
 )
 def test_a_damaged_topology_of_hpcc_is_refused(tmp_path: Path, before: str, after: str, message: str) -> None:
-    assert before in STAR
-    with pytest.raises(UsageError) as caught:
-        scene(tmp_path, FLOWS, STAR.replace(before, after, 1))
-    assert message in caught.value.message
+    assert message in refusal(tmp_path, FLOWS, damage(STAR, before, after))
 
 
 @pytest.mark.parametrize(
@@ -276,10 +280,7 @@ def test_a_damaged_topology_of_hpcc_is_refused(tmp_path: Path, before: str, afte
     ],
 )
 def test_a_damaged_flow_list_of_hpcc_is_refused(tmp_path: Path, before: str, after: str, message: str) -> None:
-    assert before in FLOWS
-    with pytest.raises(UsageError) as caught:
-        scene(tmp_path, FLOWS.replace(before, after, 1), STAR)
-    assert message in caught.value.message
+    assert message in refusal(tmp_path, damage(FLOWS, before, after), STAR)
 
 
 def test_more_flows_at_a_host_than_a_topology_has_workers_are_refused(tmp_path: Path) -> None:
@@ -288,12 +289,16 @@ def test_more_flows_at_a_host_than_a_topology_has_workers_are_refused(tmp_path: 
         scene(tmp_path, f"Nodes 8\nConnections 5000\n{lines}")
 
 
-def test_new_writes_an_experiment_that_can_be_planned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Change to a folder with a connection matrix and its fat tree."""
     monkeypatch.chdir(tmp_path)
     Path("flows.cm").write_text(MATRIX)
     Path("tree.topo").write_text(TREE)
+
+
+@pytest.mark.usefixtures("files")
+def test_new_writes_an_experiment_that_can_be_planned(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", "mine", "--from", "flows.cm", "--topology", "tree.topo"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "not used: prio of 1 flows: all flows have one priority",
@@ -305,12 +310,8 @@ def test_new_writes_an_experiment_that_can_be_planned(
     assert main(["validate", "mine.yaml"]) == 0
 
 
-def test_new_prints_only_its_error_where_the_file_exists(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("flows.cm").write_text(MATRIX)
-    Path("tree.topo").write_text(TREE)
+@pytest.mark.usefixtures("files")
+def test_new_prints_only_its_error_where_the_file_exists(capsys: pytest.CaptureFixture[str]) -> None:
     Path("mine.yaml").touch()
     assert main(["new", "mine", "--from", "flows.cm", "--topology", "tree.topo"]) == 2
     printed = capsys.readouterr()
@@ -318,6 +319,7 @@ def test_new_prints_only_its_error_where_the_file_exists(
     assert "choose another name, or delete the file" in printed.err
 
 
+@pytest.mark.usefixtures("files")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -330,15 +332,8 @@ def test_new_prints_only_its_error_where_the_file_exists(
     ],
 )
 def test_new_wants_flows_and_their_topology(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    message: str,
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("flows.cm").write_text(MATRIX)
-    Path("tree.topo").write_text(TREE)
     assert main(["new", "mine", *arguments]) == 2
     assert message in capsys.readouterr().err
     assert not Path("mine.yaml").exists()
