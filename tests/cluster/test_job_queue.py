@@ -71,7 +71,7 @@ def rails(pods, servers, spines=1):
     below = [(host, f"rail{pod}-{nic}") for host, pod in hosts.items() for nic in range(8)]
     leaves = list(dict.fromkeys(leaf for _, leaf in below))
     ends = [*below, *((leaf, f"spine{spine}") for leaf in leaves for spine in range(spines))]
-    return leaf_spine(1, 2, 1).model_validate(
+    return Topology.model_validate(
         leaf_spine(1, 2, 1).model_dump(by_alias=True)
         | {
             "hosts": list(hosts),
