@@ -154,6 +154,12 @@ def test_hpcc_reads_as_many_flows_as_the_first_line_says(tmp_path: Path) -> None
     )
 
 
+@pytest.mark.parametrize("name", ["null", "12"])
+def test_a_name_that_yaml_reads_as_another_value_is_a_text(tmp_path: Path, name: str) -> None:
+    written = parse(scene(tmp_path).experiment(name), "experiment").root
+    assert (written["name"], written["topology"]) == (name, name)
+
+
 @pytest.mark.parametrize(("flows", "topology"), [(MATRIX, TREE), (FLOWS, STAR)])
 def test_roce_packets_reach_the_payload_rates(tmp_path: Path, flows: str, topology: str) -> None:
     spec = load(scene(tmp_path, flows, topology), tmp_path).cells[0].spec

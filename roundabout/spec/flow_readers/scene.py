@@ -14,11 +14,12 @@ from roundabout.spec.errors import SpecError
 from roundabout.spec.flow_readers import hpcc, htsim
 from roundabout.spec.flow_readers.lines import FlowList, Line, ListedFlow, drop_comments, read_lines
 from roundabout.spec.frames import payload_share, roce_payload_share
-from roundabout.spec.reader.yaml_source import shown_path
+from roundabout.spec.reader.yaml_source import dump, shown_path
 from roundabout.spec.topology import Topology
 from roundabout.spec.trace_readers.rows import row_error
 
 NS_PER_MS = 10**6
+WIDTH = 10_000  # of written lines: jobs and profiles stand in one line each
 MAX_FLOWS = 4096  # of a host, as many as a topology may have GPUs of a host
 
 TopologyReader = Callable[[Path, list[Line]], tuple[dict[str, Any], list[Line | None], tuple[str, ...]]]
@@ -57,6 +58,7 @@ class Scene(NamedTuple):
             profile = profiles.setdefault(kind, f"flow{len(profiles) + 1}")
             start = {"arrives_ms": round(flow.start_ms, 9)} if flow.start_ms else {}
             jobs.append(f"  f{number}: {_flow({'profile': profile, 'workers': workers, **start})}")
+        about = f"The flows of {flows_file} over {topology_file}"
         notes = "".join(f"# Not used: {each}.\n" for each in self.unused)
         return "".join(
             (
@@ -64,9 +66,8 @@ class Scene(NamedTuple):
                 "# its iteration is that flow's completion time, with the last acknowledgement.\n",
                 notes,
                 "schema: 1\n",
-                _flow({"name": name}, block=True),
-                _flow({"about": f"The flows of {flows_file} over {topology_file}"}, block=True),
-                f"topology: {name}\nprofiles:\n",
+                dump({"name": name, "about": about, "topology": name}, WIDTH),
+                "profiles:\n",
                 *(_profile(label, kind, flows_file) for kind, label in profiles.items()),
                 "jobs:\n",
                 *jobs,
@@ -159,5 +160,5 @@ def _profile(label: str, kind: tuple[int, float], source: str) -> str:
     return f"  {label}: {{model: a flow, phases: [{_flow(phase).rstrip()}]}}\n"
 
 
-def _flow(value: object, *, block: bool = False) -> str:
-    return yaml.safe_dump(value, sort_keys=False, width=10_000, default_flow_style=not block)
+def _flow(value: object) -> str:
+    return yaml.safe_dump(value, sort_keys=False, width=WIDTH, default_flow_style=True)
