@@ -13,7 +13,7 @@ Bytes = Annotated[float, Field(ge=0, le=1e15)]
 
 
 class JobType(Strict):
-    """A type of training job. Phases do not overlap, and all workers leave each of them together.
+    """A type of training job. Workers leave phases together, but stages begin their rings one by one.
 
     Workers are ranked stage by stage. In a stage they form `rings` rings, of every `rings`-th worker. An iteration
     computes, exchanges activations between stages, and ends with all rings' all-reduce. With `exchanges` it alternates
