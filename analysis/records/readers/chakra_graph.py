@@ -102,7 +102,7 @@ def read_graph(path: Path) -> Graph:
         raise RecordError(f"{path}: found a file name without a rank below {MAX_RANK}, expected <prefix>.<rank>.et")
     with open_record(path) as file:
         try:
-            nodes = read_nodes(file)
+            nodes = read_nodes(file, all_attributes=True)
             _check_schema(schema_of(next(nodes, Node())))
             return _make_graph(path, int(ranked[1]), nodes)
         except FieldError as error:

@@ -104,7 +104,7 @@ class Node:
     """The used fields of a node.
 
     `values` are the values of its inputs, `dependencies` the ids of the nodes that it waits for. A time of 0 is
-    missing.
+    missing. `attributes` may lack those of nodes that neither communicate nor have a size (see `read_nodes`).
     """
 
     name: str = ""
@@ -117,10 +117,11 @@ class Node:
     dependencies: tuple[int, ...] = ()
 
 
-def read_nodes(file: BinaryIO) -> Iterator[Node]:
+def read_nodes(file: BinaryIO, *, all_attributes: bool = False) -> Iterator[Node]:
     """Yield the metadata, whose `name` is the schema's version, and then each node, from protocol buffers or JSON.
 
-    Raises FieldError for a damaged or truncated file.
+    Attributes of most nodes, which compute, are left out of protocol buffers unless `all_attributes`: reading them
+    takes longer than all else. Raises FieldError for a damaged or truncated file.
     """
     begin = file.tell()
     beginning = file.read(HEAD_BYTES)
@@ -130,14 +131,14 @@ def read_nodes(file: BinaryIO) -> Iterator[Node]:
     if JSON_START.match(beginning):
         yield from starmap(_parse_json_message, enumerate(_split_json(file)))
     else:
-        yield from read_messages(file)
+        yield from read_messages(file, all_attributes=all_attributes)
 
 
-def read_messages(file: BinaryIO) -> Iterator[Node]:
+def read_messages(file: BinaryIO, *, all_attributes: bool = False) -> Iterator[Node]:
     """Yield the metadata, and then each node, from protocol buffers (see `read_nodes`)."""
     for number, message in enumerate(_split_messages(file)):
         try:
-            yield _parse_node(message) if number else _parse_metadata(message)
+            yield _parse_node(message, all_attributes) if number else _parse_metadata(message)
         except DecodeError as error:
             kind = "Node" if number else "GlobalMetadata"
             raise FieldError(f"message {number}: found no {kind}, expected one: damaged, or none of Chakra") from error
@@ -177,8 +178,9 @@ def _parse_metadata(content: bytes) -> Node:
     return Node(name=_text(message.version), attributes=_attributes(message))
 
 
-def _parse_node(content: bytes) -> Node:
+def _parse_node(content: bytes, all_attributes: bool) -> Node:
     message: Any = NODE_MESSAGE.FromString(content)
+    has_attributes = all_attributes or message.type in COMM_TYPES or SIZE.encode() in content
     return Node(
         name=_text(message.name),
         id=message.id,
@@ -186,7 +188,7 @@ def _parse_node(content: bytes) -> Node:
         start_us=message.start_time_micros,
         duration_us=message.duration_micros,
         values=_text(message.inputs.values),
-        attributes=_attributes(message),
+        attributes=_attributes(message) if has_attributes else {},
         dependencies=(*message.ctrl_deps, *message.data_deps),
     )
 
