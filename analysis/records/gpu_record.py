@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from analysis.reading.measured_profile import phase_names
 from analysis.records.call import RecordError
+from analysis.records.collective_groups import worker_bytes
 from analysis.records.files import open_record
 from roundabout.spec import Phase, Profile
 from roundabout.spec.base import Text, Tuple
@@ -216,7 +217,7 @@ def _stretches(measured: GpuMeasurement, workers: int, payload_gbps: float) -> I
     """Yield a stretch for each bucket: all-reduced by a ring, in order, each after the one before."""
     free_ms = 0.0
     for bucket in measured.buckets:
-        size = round(2 * (workers - 1) / workers * bucket.bytes)
+        size = worker_bytes("all-reduce", workers, bucket.bytes)
         begin_ms = max(free_ms, measured.forward_ms.median + bucket.ready_ms.median)
         free_ms = begin_ms + size * 8 / payload_gbps / 1e6
         yield _Stretch(begin_ms, free_ms, size)
