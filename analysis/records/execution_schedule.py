@@ -7,16 +7,17 @@ HardwareResource.cc and Workload.cc of astra-sim/astra-sim, 2026-03).
 """
 
 import heapq
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import NamedTuple
 
 from analysis.records.call import Kind, RecordError
 from analysis.records.collective_groups import Members, worker_bytes
 from analysis.records.fields import quote_value
-from analysis.records.readers.chakra import Groups
-from analysis.records.readers.chakra_graph import WORLD, Graph, Operation, Resource
+from analysis.records.readers.chakra import Groups, vector_bytes
+from analysis.records.readers.chakra_graph import WORLD, Collective, Graph, Operation, Resource
 
 
 @dataclass(frozen=True)
@@ -63,68 +64,64 @@ class Schedule:
         return tuple(begin - end for begin, end in zip(begins, ends, strict=True))
 
 
+class _Communication(NamedTuple):
+    """A collective among its ranks, with the bytes of the whole vector."""
+
+    kind: Kind
+    members: Members
+    payload_bytes: int
+
+    def alone_ms(self, rates: Rates) -> float:
+        """Return the time on an idle network. A group of one rank sends nothing."""
+        ranks = len(self.members)
+        sent = worker_bytes(self.kind, ranks, self.payload_bytes) if ranks > 1 else 0
+        return sent * 8 / rates.payload_gbps / 1e6
+
+
 def make_schedule(graph: Graph, groups: Groups, ranks: int, rates: Rates) -> Schedule:
     """Return the schedule of one of `ranks` ranks on an idle network.
 
     Raises RecordError for an unknown group, a node whose time needs a rate that is not given, and a cycle.
     """
-    members = {each.id: _members(graph, each, groups, ranks) for each in graph.operations.values() if each.collective}
-    payloads = {key: _payload_bytes(graph.operations[key], len(each)) for key, each in members.items() if len(each) > 1}
-    lasts_ms = {
-        each.id: _alone_ms(each, members[each.id], payloads, rates)
+    calls = {
+        each.id: _communication(graph, each, each.collective, groups, ranks)
+        for each in graph.operations.values()
         if each.collective
-        else _computing_ms(graph, each, rates)
+    }
+    lasts_ms = {
+        each.id: calls[each.id].alone_ms(rates) if each.id in calls else _computing_ms(graph, each, rates)
         for each in graph.operations.values()
     }
     simulation = _Simulation(graph, lasts_ms)
     simulation.run()
     end_ms = max((end for _, end in simulation.spans.values()), default=0.0)
-    order = sorted(payloads, key=lambda key: (simulation.spans[key][0], key))
+    sent = [key for key, call in calls.items() if len(call.members) > 1]
+    order = sorted(sent, key=lambda key: (simulation.spans[key][0], key))
     sendings = []
     for key, following in zip_longest(order, order[1:]):
         begin_ms, ended_ms = simulation.spans[key]
         waiting = [*simulation.waiting(key), *([] if following is None else [following])]
         until_ms = max(min((simulation.spans[each][0] for each in waiting), default=end_ms), ended_ms)
-        node = graph.operations[key]
-        sendings.append(
-            Sending(node.name, _kind(node), members[key], payloads[key], begin_ms, until_ms, until_ms - ended_ms)
-        )
+        name = graph.operations[key].name
+        sendings.append(Sending(name, *calls[key], begin_ms, until_ms, until_ms - ended_ms))
     return Schedule(tuple(sendings), end_ms)
 
 
-def _members(graph: Graph, operation: Operation, groups: Groups, ranks: int) -> Members:
-    """Return the ranks of a collective's group. Raises RecordError if the group is unknown, or lacks the rank."""
-    assert operation.collective
-    name = operation.collective.group
-    if name not in groups and name in (None, *WORLD):
-        return tuple(range(ranks))
-    found = groups.get(name or "", ())
-    if graph.rank not in found or max(found) >= ranks:
+def _communication(
+    graph: Graph, operation: Operation, collective: Collective, groups: Groups, ranks: int
+) -> _Communication:
+    """Return a collective among its ranks. Raises RecordError if its group is unknown, or lacks the trace's rank."""
+    name = collective.group
+    is_world = name not in groups and name in (None, *WORLD)
+    members = tuple(range(ranks)) if is_world else groups.get(name or "", ())
+    if graph.rank not in members or max(members) >= ranks:
         known = ", ".join(map(quote_value, groups)) or "none"
         raise RecordError(
             f"{graph.path}: node {operation.id} ({quote_value(operation.name)}), pg_name: found {quote_value(name)}, "
             f"expected a group with rank {graph.rank} of ranks below {ranks}: {known}",
             "give ASTRA-sim's file of communicator groups, too",
         )
-    return found
-
-
-def _kind(operation: Operation) -> Kind:
-    assert operation.collective
-    return operation.collective.kind
-
-
-def _payload_bytes(operation: Operation, ranks: int) -> int:
-    """Return the size of the whole vector: an all-gather states one rank's part of what it collects."""
-    assert operation.collective
-    return operation.collective.input_bytes * (ranks if operation.collective.kind == "all-gather" else 1)
-
-
-def _alone_ms(operation: Operation, members: Members, payloads: Mapping[int, int], rates: Rates) -> float:
-    if operation.id not in payloads:
-        return 0.0
-    sent = worker_bytes(_kind(operation), len(members), payloads[operation.id])
-    return sent * 8 / rates.payload_gbps / 1e6
+    return _Communication(collective.kind, members, vector_bytes(collective.kind, collective.input_bytes, len(members)))
 
 
 def _computing_ms(graph: Graph, operation: Operation, rates: Rates) -> float:
@@ -143,17 +140,17 @@ class _Simulation:
 
     def __init__(self, graph: Graph, lasts_ms: Mapping[int, float]):
         self._graph, self._lasts_ms = graph, lasts_ms
-        self._waits_for = {each.id: len(set(each.dependencies) - graph.missing) for each in graph.operations.values()}
+        self._followers = _followers(graph)
+        self._waits_for = Counter(each for followers in self._followers.values() for each in followers)
         self._ready: dict[Resource | None, list[int]] = defaultdict(list)
         self._busy: set[Resource] = set()
         self._running: list[tuple[float, int]] = []
-        self._followers = _followers(graph)
         self.spans: dict[int, tuple[float, float]] = {}
 
     def run(self) -> None:
         """Run all operations. Raises RecordError if some wait for each other."""
-        for key, number in self._waits_for.items():
-            if not number:
+        for key in self._graph.operations:
+            if not self._waits_for[key]:
                 self._enqueue(key)
         self._begin_all(0.0)
         while self._running:

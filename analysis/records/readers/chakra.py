@@ -169,7 +169,7 @@ def _call(node: Node, rank: int, groups: Groups) -> Call:
         peer = _place(ranks, _number(node, other), group)
     else:
         kind, peer = KINDS[_number(node, "comm_type")], None
-    payload_bytes = _number(node, SIZE) * (len(ranks) if kind == "all-gather" else 1)
+    payload_bytes = vector_bytes(kind, _number(node, SIZE), len(ranks))
     end_us = node.start_us + node.duration_us
     if max(payload_bytes, end_us) > MAX_WHOLE or min(node.start_us, node.duration_us) < 0:
         raise FieldError(
@@ -186,6 +186,11 @@ def _call(node: Node, rank: int, groups: Groups) -> Call:
         end_ns=end_us * 1000,
         peer=peer,
     )
+
+
+def vector_bytes(kind: Kind, comm_size: int, ranks: int) -> int:
+    """Return the size of the whole vector: an all-gather states one rank's part of what it collects."""
+    return comm_size * (ranks if kind == "all-gather" else 1)
 
 
 def _place(ranks: tuple[int, ...], rank: int, group: str) -> int:
