@@ -5,12 +5,14 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 from analysis.reading.measured_profile import phase_names
 from analysis.records.call import Kind, RecordError
 from analysis.records.collective_groups import PATTERN_OF, worker_bytes
-from analysis.records.execution_schedule import Rates, Schedule, make_schedule
+from analysis.records.execution_schedule import Rates, Schedule, Sending, make_schedule
 from analysis.records.fields import quote_value
 from analysis.records.readers.chakra import RANK_IN_NAME, Groups
 from analysis.records.readers.chakra_graph import UNUSED, Graph, read_graph, read_group_file
@@ -93,17 +95,9 @@ def _describe(shapes: Sequence[tuple[Kind, int, int]], number: int) -> str:
 
 
 def _make_profile(name: str, graphs: Sequence[Graph], schedules: Sequence[Schedule], rates: Rates) -> Profile:
-    first = schedules[0]
-    parts: list[float | int] = []
-    computing_ms = [max(each) for each in zip(*(each.computing_ms for each in schedules), strict=True)]
-    for number in range(len(first.sendings)):
-        parts += [computing_ms[number], number]
-    parts = [each for each in [*parts, computing_ms[-1]] if type(each) is int or each > LEAST_MS]
-    names = phase_names([type(each) is int for each in parts])
-    phases = tuple(
-        _send_phase(phase_name, part, schedules, rates) if isinstance(part, int) else _compute_phase(phase_name, part)
-        for phase_name, part in zip(names, parts, strict=True)
-    )
+    parts = list(_parts(schedules, rates))
+    names = phase_names(["bytes" in part for part in parts])
+    phases = tuple(Phase(name=each, **part) for each, part in zip(names, parts, strict=True))
     return Profile(
         name=name,
         model="not in its traces",
@@ -116,25 +110,31 @@ def _make_profile(name: str, graphs: Sequence[Graph], schedules: Sequence[Schedu
     )
 
 
-def _compute_phase(name: str, compute_ms: float) -> Phase:
-    return Phase(name=name, compute_ms=round(compute_ms, 6), source="the traces' computing that no collective hides")
+def _parts(schedules: Sequence[Schedule], rates: Rates) -> Iterator[dict[str, Any]]:
+    """Yield the fields of each phase but its name: in turn computing, which may be missing, and a collective."""
+    computing_ms = [max(each) for each in zip(*(each.computing_ms for each in schedules), strict=True)]
+    sendings = zip(*(each.sendings for each in schedules), strict=True)
+    for compute_ms, sending in zip_longest(computing_ms, sendings):
+        if compute_ms > LEAST_MS:
+            yield {"compute_ms": round(compute_ms, 6), "source": "the traces' computing that no collective hides"}
+        if sending:
+            yield _send_part(sending, rates)
 
 
-def _send_phase(name: str, number: int, schedules: Sequence[Schedule], rates: Rates) -> Phase:
-    sendings = [each.sendings[number] for each in schedules]
+def _send_part(sendings: Sequence[Sending], rates: Rates) -> dict[str, Any]:
+    """Return the fields of the phase of a collective, from those of all ranks."""
     one = sendings[0]
     groups = tuple(sorted({each.members for each in sendings}))
     lasts_ms = max(each.end_ms - each.begin_ms for each in sendings)
     hidden = max(each.hidden_ms for each in sendings)
     beside = f", beside computing that goes on for {hidden:.3f} ms more" if hidden > LEAST_MS else ""
-    return Phase(
-        name=name,
-        bytes=worker_bytes(*one.shape),
-        alone_ms=math.ceil(lasts_ms * 1e6) / 1e6,
-        pattern=PATTERN_OF[one.kind],
-        groups=None if groups == (tuple(range(len(schedules))),) else groups,
-        source=f"node {one.name[:60]!r}: {_describe([one.shape], 0)}, at {rates.payload_gbps:g} Gbit/s{beside}",
-    )
+    return {
+        "bytes": worker_bytes(*one.shape),
+        "alone_ms": math.ceil(lasts_ms * 1e6) / 1e6,
+        "pattern": PATTERN_OF[one.kind],
+        "groups": None if groups == (tuple(range(len(sendings))),) else groups,
+        "source": f"node {one.name[:60]!r}: {_describe([one.shape], 0)}, at {rates.payload_gbps:g} Gbit/s{beside}",
+    }
 
 
 def _caveats(graphs: Sequence[Graph], schedules: Sequence[Schedule], rates: Rates) -> Iterator[str]:
