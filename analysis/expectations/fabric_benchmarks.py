@@ -36,6 +36,7 @@ class BenchmarkTrial:
     """The tables of one trial."""
 
     def __init__(self, table: TableReader, record: Mapping[str, Any]) -> None:
+        self.record = record
         self.key, self.spec = str(record["trial"]), TrialSpec.model_validate(record["spec"])
         self._table = table
         self.start_ns = pc.min(self.table("iterations")["start_ns"]).as_py() or 0
@@ -109,22 +110,19 @@ class PlayedTrials:
 
     def of(self, variant: str) -> list[BenchmarkTrial]:
         """Return the trials of a variant that count."""
-        return [BenchmarkTrial(table, record) for record, table in self._counted(variant)]
+        own = [BenchmarkTrial(table, record) for record, table in self._found if record["variant"] == variant]
+        played = [each for each in own if len(each.table("iterations"))]
+        by_state = [[each for each in played if state_of_record(each.record) == state] for state in STATES]
+        return next(filter(None, by_state), [])
 
     def disturbance(self, variant: str) -> float | None:
         """Return the largest estimated effect of a lack of CPU time on a variant's figures; None for valid trials."""
-        return largest_disturbance(record for record, _ in self._counted(variant))
+        return largest_disturbance(each.record for each in self.of(variant))
 
     def lacks_cpu(self, variant: str) -> bool:
         """Return True if a variant has no valid trial, and one that lacked CPU time."""
         records = [record for record, _ in self._found if record["variant"] == variant]
         return not any(each["valid"] for each in records) and any(each.get(CPU_SHORTAGE) for each in records)
-
-    def _counted(self, variant: str) -> list[tuple[Mapping[str, Any], TableReader]]:
-        own = [each for each in self._found if each[0]["variant"] == variant]
-        played = [(record, table) for record, table in own if len(BenchmarkTrial(table, record).table("iterations"))]
-        by_state = [[each for each in played if state_of_record(each[0]) == state] for state in STATES]
-        return next(filter(None, by_state), [])
 
 
 def benchmark_rows(trials: PlayedTrials, variants: Mapping[int, str], measure: Measure) -> dict[int, Row]:

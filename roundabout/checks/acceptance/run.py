@@ -154,7 +154,8 @@ def tabulate(request: AcceptanceRequest, *, as_json: bool) -> None:
     with show_progress(console) as observer:
         runner = Runner(provider, observer, undo)
         runs = [runner.start(experiment, "acceptance", request.runs, preflight=note_fidelity)]
-        if short := [each.variant for each in experiment.cells if PlayedTrials(runs).lacks_cpu(each.variant)]:
+        played = PlayedTrials(runs)
+        if short := [each.variant for each in experiment.cells if played.lacks_cpu(each.variant)]:
             runs.append(runner.start(only_variants(experiment, short), "acceptance", request.runs))
     if not len(runs[0].table("counters", valid_only=False)):
         raise UsageError(f"found testbed {provider.where['testbed']}, expected one whose hosts count bytes")
