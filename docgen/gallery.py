@@ -30,7 +30,7 @@ TITLES: Mapping[papers.Group, str] = {"papers": "Gallery", "others": "Figures of
 
 def format_page(group: papers.Group) -> str:
     """Return a group's page: a picture of all rows, a matrix of rows by testbed, and a section for each paper."""
-    lines = _rows(group)
+    lines = _rows()[group]
     parts = [notice("results/"), f"# {TITLES[group]}\n\n", prose(summarize(lines).replace("\n", " "))]
     parts += map(prose, (_SUBJECTS[group], *_ABOUT))
     parts += [f"![Each row's figure that differs most, over the paper's]({_below(OVERVIEWS[group])})\n\n"]
@@ -44,9 +44,9 @@ def format_page(group: papers.Group) -> str:
 @cache
 def draw_pictures() -> dict[str, str]:
     """Return the pictures of each group and of each row as SVG, by their paths below docs/."""
-    lines = [line for group in OVERVIEWS for line in _rows(group)]
+    lines = [line for own in _rows().values() for line in own]
     rows = {_picture(line): svg_of(figure) for line in lines if (figure := draw_row(line)) is not None}
-    return {path: svg_of(draw_overview(_rows(group))) for group, path in OVERVIEWS.items()} | rows
+    return {path: svg_of(draw_overview(_rows()[group])) for group, path in OVERVIEWS.items()} | rows
 
 
 _SUBJECTS: Mapping[papers.Group, str] = {
@@ -71,11 +71,13 @@ _ABOUT = (
 
 
 @cache
-def _rows(group: papers.Group) -> list[ScoreboardRow]:
+def _rows() -> dict[papers.Group, list[ScoreboardRow]]:
     def refuse(error: RoundaboutError) -> None:
         raise error
 
-    return read_scoreboard(RESULTS / "no runs", refuse, results=RESULTS, group=group)
+    lines = read_scoreboard(RESULTS / "no runs", refuse, results=RESULTS, groups=tuple(papers.GROUPS))
+    names = {group: {paper.name for paper in own} for group, own in papers.GROUPS.items()}
+    return {group: [line for line in lines if line.paper in own] for group, own in names.items()}
 
 
 def _title(paper: papers.Paper) -> str:

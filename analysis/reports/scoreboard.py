@@ -197,9 +197,9 @@ def read_scoreboard(  # noqa: PLR0913 - where figures come from, and which are r
     root: Path = EXPERIMENTS,
     now: datetime | None = None,
     results: Path | None = None,
-    group: papers.Group = "papers",
+    groups: Sequence[papers.Group] = ("papers",),
 ) -> list[ScoreboardRow]:
-    """Return all rows of a group, in the order of its papers, each with its experiments' figures on each testbed.
+    """Return all rows of groups, in the order of their papers, each with its experiments' figures on each testbed.
 
     Experiments come from the catalog `root`, from the newest valid runs below `runs`, and from the publications below
     `results`, if it is given. Runs with overrides are left out. A run without a valid trial stands only where there is
@@ -212,7 +212,7 @@ def read_scoreboard(  # noqa: PLR0913 - where figures come from, and which are r
     for name, own in found.items():
         verdicts = (verdict for each in own for verdict in each.expectations)
         shown.setdefault(name, set()).update(row for verdict in verdicts for row in verdict.rows)
-    return [_row(paper, row, shown, found) for paper, row in papers.rows(group)]
+    return [_row(paper, row, shown, found) for paper, row in papers.rows(*groups)]
 
 
 def _row(

@@ -40,7 +40,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         console.print(quantity_table())
         return
     unread: list[RoundaboutError] = []
-    lines = read_scoreboard(runs, unread.append, group=group, results=results or RESULTS)
+    lines = read_scoreboard(runs, unread.append, groups=(group,), results=results or RESULTS)
     if as_json:
         print(json.dumps(scoreboard_record(lines), indent=2))
     else:
