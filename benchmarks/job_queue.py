@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.shared.command import measure_in_process, print_result, read_options, take_turns
+from benchmarks.shared.command import children_cpu_s, measure_in_process, print_result, read_options, take_turns
 from roundabout.models.cluster.job_queue.job_shape import shape_of
 from roundabout.models.cluster.job_queue.simulator import QueueCluster, simulate_queue
 from roundabout.models.cluster.job_queue.spines import RULES, Flows, SpineRule
@@ -173,13 +173,13 @@ def run_peer(program: str, folder: str, scene: Scene) -> dict[str, Any]:
         for file, lines in zip(files, (trace, state), strict=False):
             file.write_text("\n".join([*lines, ""]), encoding="ascii")
         argv = [str(Path(program).resolve()), str(files[0]), scene.paths, *FABRIC, str(files[1])]
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        before_s = children_cpu_s()
         with files[2].open("w", encoding="utf-8") as log, subprocess.Popen(argv, cwd=folder, stdout=log) as process:
             mb = 0.0
             while process.poll() is None:
                 mb = max(mb, _memory_mb(process.pid))
                 time.sleep(0.05)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent_s = children_cpu_s() - before_s
         text = files[2].read_text(encoding="utf-8")
     ran = {int(job[1]): (int(job[2]) / 1e6, int(job[3]) / 1e6) for job in COMPLETED.finditer(text)}
     if process.returncode or len(ran) != len(scene.jobs):
@@ -188,7 +188,7 @@ def run_peer(program: str, folder: str, scene: Scene) -> dict[str, Any]:
         raise RuntimeError(msg)
     return {
         "ran_s": [ran[place] for place in range(len(ran))],
-        "cpu_s": after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime,
+        "cpu_s": spent_s,
         "mb": mb,
     }
 

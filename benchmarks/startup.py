@@ -8,7 +8,6 @@ The last command computes a run of an empty folder and reports on it.
 """
 
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.shared.command import print_result, read_options, take_turns
+from benchmarks.shared.command import children_cpu_s, print_result, read_options, take_turns
 
 ROOT = Path(__file__).parents[1]
 PROGRAM = Path(sys.executable).with_name("roundabout")
@@ -37,14 +36,13 @@ WITH_RUNS = ("runs", "run")
 
 def cpu_s(command: Sequence[str]) -> float:
     """Return the CPU seconds of a command and of the processes that it starts."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before_s = children_cpu_s()
     # Commands keep their compiled modules, as they do under Make (Makefile).
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=False)
     if done.returncode:
         sys.exit(f"error: {' '.join(command)} ended with {done.returncode}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return children_cpu_s() - before_s
 
 
 def main() -> None:

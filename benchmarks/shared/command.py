@@ -2,6 +2,7 @@
 """Command line, measuring and printing of the benchmarks."""
 
 import json
+import resource
 import time
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Iterable, Mapping
@@ -56,6 +57,12 @@ def quickest(repeats: int, work: Callable[[], T], prepare: Callable[[], object] 
         found = work()
         taken.append(time.process_time() - begin)
     return min(taken), found
+
+
+def children_cpu_s() -> float:
+    """Return the CPU seconds of all child processes that have ended, and of theirs."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def measure_in_process(measure: Callable[..., T], *arguments: Any) -> T:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """csg-htsim's RoCE simulator (github.com/Broadcom/csg-htsim, program `htsim_roce`) on a tree of two levels."""
 
-import resource
 import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from benchmarks.shared.command import children_cpu_s
 
 UPLINKS = 4
 """Links that a switch has to the core, each as fast as a host's: the program has no faster ones below its top."""
@@ -80,13 +81,12 @@ def measure(program: str, traffic: Traffic) -> dict[str, Any]:
         argv += ["-queue_type", "lossless_input", "-q", str(QUEUE_PACKETS), "-mtu", str(packet_bytes)]
         argv += ["-pfc_thresholds", *map(str, PFC_PACKETS), "-strat", "ecmp_host", "-paths", str(UPLINKS)]
         argv += ["-end", str(END_US), "-o", "log"]
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        before_s = children_cpu_s()
         ended = subprocess.run(argv, cwd=folder, check=True, capture_output=True, text=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent = children_cpu_s() - before_s
     finished = ended.stdout.count(f"total bytes {size}")
     if finished != len(rows) or "LOSSLESS not working" in ended.stdout:
         msg = f"htsim_roce: {finished} of {len(rows)} flows finished without a loss, expected all"
         raise RuntimeError(msg)
     data_hops = LINKS * len(rows) * packets
-    spent = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
     return {"data_hops": data_hops, "packet_hops": 2 * data_hops, "s": spent, "per_s": 2 * data_hops / spent}
