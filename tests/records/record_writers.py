@@ -189,6 +189,10 @@ def graph_node(number: int, node_type: int, *waits: int, duration_us: int = 0, *
     return content + b"".join(attribute(name, value, kinds[type(value)]) for name, value in attributes.items())
 
 
+def collective_node(number: int, size: int, *waits: int, kind: str = "all-reduce", **more: Any) -> bytes:
+    return graph_node(number, 7, *waits, comm_type=COMM_TYPES[kind], comm_size=size, **more)
+
+
 def computing_node(number: int, duration_us: int, *waits: int, is_cpu_op: bool = False) -> bytes:
     return graph_node(number, 4, *waits, duration_us=duration_us, is_cpu_op=is_cpu_op)
 

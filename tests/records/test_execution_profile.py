@@ -19,14 +19,7 @@ from analysis.records.readers import chakra
 from roundabout.cli.main import main
 from roundabout.core.paths import ROOT
 from roundabout.spec import EXPERIMENTS, Profile, load_experiment, load_profile
-from tests.records.record_writers import (
-    COMM_TYPES,
-    bytes_field,
-    computing_node,
-    et,
-    graph_node,
-    groups_node,
-)
+from tests.records.record_writers import bytes_field, collective_node, computing_node, et, graph_node, groups_node
 from tests.records.traced_jobs import JOBS, TFLOPS, write_traces
 
 pytestmark = pytest.mark.unit
@@ -34,14 +27,9 @@ pytestmark = pytest.mark.unit
 EXAMPLES = Path(__file__).with_name("examples") / "chakra"
 CATALOG = EXPERIMENTS / "catalog" / "fabrics"
 VERSION = bytes_field(1, b"0.0.4")
-ALL_REDUCE, ALL_GATHER, ALL_TO_ALL, REDUCE_SCATTER = 0, 2, 6, 7
 RATES = Rates(payload_gbps=8)
 """A megabyte a millisecond."""
 MB = 10**6
-
-
-def collective(number: int, kind: int, size: int, *waits: int, **more) -> bytes:
-    return graph_node(number, 7, *waits, comm_type=kind, comm_size=size, **more)
 
 
 @pytest.fixture
@@ -67,22 +55,22 @@ def parts(found: Profile) -> list[tuple[float, int | None]]:
 
 def test_dependencies_order_computing_and_collectives(write):
     """Forward, an all-reduce, and a step that waits for it: nothing goes on beside anything else."""
-    rank = [computing_node(5, 3000, 2), collective(2, ALL_REDUCE, 4 * MB, 1), computing_node(1, 10_000)]
+    rank = [computing_node(5, 3000, 2), collective_node(2, 4 * MB, 1), computing_node(1, 10_000)]
     assert parts(profile(write(rank, rank))) == [(10, None), (4, 4 * MB), (3, None)]
 
 
 @pytest.mark.parametrize(
     ("kind", "sent", "pattern"),
     [
-        (ALL_REDUCE, 6 * MB, "ring"),
-        (ALL_GATHER, 12 * MB, "ring"),
-        (REDUCE_SCATTER, 3 * MB, "ring"),
-        (ALL_TO_ALL, 3 * MB, "all-to-all"),
+        ("all-reduce", 6 * MB, "ring"),
+        ("all-gather", 12 * MB, "ring"),
+        ("reduce-scatter", 3 * MB, "ring"),
+        ("all-to-all", 3 * MB, "all-to-all"),
     ],
     ids=["all-reduce", "all-gather", "reduce-scatter", "all-to-all"],
 )
 def test_comm_size_is_what_a_rank_puts_in(kind, sent, pattern, write):
-    [phase] = profile(write(*[[collective(1, kind, 4 * MB)]] * 4)).phases
+    [phase] = profile(write(*[[collective_node(1, 4 * MB, kind=kind)]] * 4)).phases
     assert (phase.bytes, phase.alone_ms, phase.pattern) == (sent, sent / MB, pattern)
 
 
@@ -94,9 +82,9 @@ def test_computing_beside_a_collective_is_hidden_by_it(through, write):
     """
     rank = [
         computing_node(1, 3000),
-        collective(2, ALL_REDUCE, 2 * MB, 1),
+        collective_node(2, 2 * MB, 1),
         computing_node(3, 5000, 1),
-        collective(4, ALL_REDUCE, 6 * MB, 3),
+        collective_node(4, 6 * MB, 3),
         *through,
         computing_node(5, 1000, 8 if through else 2, 4),
     ]
@@ -108,18 +96,18 @@ def test_computing_beside_a_collective_is_hidden_by_it(through, write):
 
 def test_one_collective_at_a_time_goes_by_id(write):
     """Both are ready at once; the computing node waits for the second, so that the first is not waited for longer."""
-    rank = [collective(8, ALL_REDUCE, 2 * MB), collective(3, ALL_REDUCE, MB), computing_node(9, 4000, 8)]
+    rank = [collective_node(8, 2 * MB), collective_node(3, MB), computing_node(9, 4000, 8)]
     assert parts(profile(write(rank, rank))) == [(1, MB), (2, 2 * MB), (4, None)]
 
 
 def test_cpu_and_gpu_compute_at_the_same_time(write):
     on_cpu = computing_node(1, 5000, is_cpu_op=True)
-    rank = [on_cpu, computing_node(2, 3000), collective(3, ALL_REDUCE, MB, 1, 2)]
+    rank = [on_cpu, computing_node(2, 3000), collective_node(3, MB, 1, 2)]
     assert parts(profile(write(rank, rank))) == [(5, None), (1, MB)]
 
 
 def test_operations_take_time_at_the_rate_of_the_gpu(write):
-    rank = [graph_node(1, 4, num_ops=6 * 10**12), collective(2, ALL_REDUCE, MB, 1)]
+    rank = [graph_node(1, 4, num_ops=6 * 10**12), collective_node(2, MB, 1)]
     paths = write(rank, rank)
     with pytest.raises(RecordError, match="node 1 .*found num_ops and no duration_micros") as refused:
         profile(paths)
@@ -131,8 +119,8 @@ def test_groups_are_read_from_a_file_of_astra_sim(write, tmp_path):
     """Tensors in pairs of neighbors, then data in pairs of the others."""
     ranks = [
         [
-            collective(1, ALL_REDUCE, MB, pg_name=f"{rank // 2 + 1}"),
-            collective(2, ALL_REDUCE, 2 * MB, 1, pg_name=f"{rank % 2 + 3}"),
+            collective_node(1, MB, pg_name=f"{rank // 2 + 1}"),
+            collective_node(2, 2 * MB, 1, pg_name=f"{rank % 2 + 3}"),
         ]
         for rank in range(4)
     ]
@@ -154,7 +142,7 @@ def test_groups_are_read_from_a_file_of_astra_sim(write, tmp_path):
 def test_a_rank_is_in_the_group_that_its_own_trace_lists(write):
     """Each trace may list the groups of its rank alone, under the same name."""
     ranks = [
-        [groups_node({"pair": pair}), collective(1, ALL_REDUCE, MB, pg_name="pair")]
+        [groups_node({"pair": pair}), collective_node(1, MB, pg_name="pair")]
         for pair in ((0, 1), (0, 1), (2, 3), (2, 3))
     ]
     assert profile(write(*ranks)).phases[0].groups == ((0, 1), (2, 3))
@@ -176,7 +164,7 @@ def test_what_chakra_s_converter_writes_is_played(schema, tmp_path):
 
 
 def test_json_is_read_alike(tmp_path, write):
-    rank = [computing_node(1, 2000, is_cpu_op=False), collective(2, ALL_REDUCE, MB, 1, involved_dim=(True, True))]
+    rank = [computing_node(1, 2000, is_cpu_op=False), collective_node(2, MB, 1, involved_dim=(True, True))]
     nodes = [
         {"version": "0.0.4"},
         {
@@ -202,22 +190,24 @@ def test_json_is_read_alike(tmp_path, write):
     assert parts(profile(paths)) == parts(profile(write(rank, rank))) == [(2, None), (1, MB)]
 
 
-ONE = [collective(1, ALL_REDUCE, MB)]
+ONE = [collective_node(1, MB)]
+EMPTY = collective_node(1, 0)
+SCATTER = graph_node(1, 7, comm_type=3, comm_size=MB)
 
 
 @pytest.mark.parametrize(
     ("ranks", "error"),
     [
         ([ONE], "found ranks 0, expected each rank from 0 on, two at least"),
-        ([ONE, [collective(1, ALL_REDUCE, 2 * MB)]], "found all-reduce of 2000000 bytes among 2 as collective 1"),
-        ([[*ONE, collective(2, ALL_REDUCE, MB)], ONE], "job.1.et: found none as collective 2, but all-reduce"),
+        ([ONE, [collective_node(1, 2 * MB)]], "found all-reduce of 2000000 bytes among 2 as collective 1"),
+        ([[*ONE, collective_node(2, MB)], ONE], "job.1.et: found none as collective 2, but all-reduce"),
         ([[computing_node(1, 10)]] * 2, "job.0.et: found no collective between ranks"),
         ([[graph_node(4, 5, comm_size=MB)]] * 2, r"job.0.et: message 1, node 4 .*: found a message \(COMM_SEND_NODE\)"),
-        ([[collective(1, 3, MB)]] * 2, r"message 1, node 1 .*: comm_type: found 3, expected one of 0 \(all-reduce\)"),
-        ([[collective(1, 0, 0)]] * 2, "message 1, node 1 .*: field comm_size: found 0, expected a whole number from 1"),
-        ([[collective(1, 0, MB, involved_dim=(True, False))]] * 2, "message 1, .* involved_dim: found a dimension"),
+        ([[SCATTER]] * 2, r"message 1, node 1 .*: comm_type: found 3, expected one of 0 \(all-reduce\)"),
+        ([[EMPTY]] * 2, "message 1, node 1 .*: field comm_size: found 0, expected a whole number from 1"),
+        ([[collective_node(1, MB, involved_dim=(True, False))]] * 2, "message 1, .* involved_dim: found a dimension"),
         ([[*ONE, *ONE]] * 2, "message 2, node 1 .*: found a second node of this id"),
-        ([[collective(1, 0, MB, 2), computing_node(2, 10, 1)]] * 2, r"wait for each other, among \[1, 2\]"),
+        ([[collective_node(1, MB, 2), computing_node(2, 10, 1)]] * 2, r"wait for each other, among \[1, 2\]"),
         ([[bytes_field(2, b"n")[:-1]]] * 2, "job.0.et: message 1: found no Node"),
     ],
     ids=["one", "other bytes", "fewer", "none", "message", "scatter", "no bytes", "part", "twice", "cycle", "damaged"],
@@ -245,14 +235,14 @@ def test_an_empty_trace_is_called_empty(write):
 
 
 def test_only_attributes_that_a_trace_has_are_named_as_not_used(write):
-    plain, tagged = [collective(1, ALL_REDUCE, MB)], [collective(1, ALL_REDUCE, MB, comm_tag=3)]
+    plain, tagged = [collective_node(1, MB)], [collective_node(1, MB, comm_tag=3)]
     found = [make_execution_profile(write(plain, other), "job", RATES).caveats for other in (plain, tagged)]
     unused = [[each for each in caveats if "not used" in each] for caveats in found]
     assert unused == [[], ["Attributes that are not used: comm_tag."]]
 
 
 def test_nodes_of_unknown_types_are_counted_and_named(write):
-    rank = [graph_node(1, 2, tensor_size=64), graph_node(2, 77, 1), collective(3, ALL_REDUCE, MB, 2)]
+    rank = [graph_node(1, 2, tensor_size=64), graph_node(2, 77, 1), collective_node(3, MB, 2)]
     found = make_execution_profile(write(rank, rank), "job", RATES)
     assert parts(found.profile) == [(1, MB)]
     assert "2 nodes last no time (MEM_LOAD_NODE)." in found.caveats
@@ -260,14 +250,14 @@ def test_nodes_of_unknown_types_are_counted_and_named(write):
 
 
 def test_the_longest_computing_of_the_ranks_is_taken(write):
-    ranks = [[computing_node(1, lasts), collective(2, ALL_REDUCE, MB, 1)] for lasts in (4000, 5000)]
+    ranks = [[computing_node(1, lasts), collective_node(2, MB, 1)] for lasts in (4000, 5000)]
     found = make_execution_profile(write(*ranks), "job", RATES)
     assert parts(found.profile) == [(5, None), (1, MB)]
     assert "Ranks take 5.000 to 6.000 ms alone: of each phase, the longest is taken." in found.caveats
 
 
 def test_the_command_stores_a_profile(write, tmp_path, monkeypatch, capsys):
-    rank = [computing_node(1, 2000), collective(2, ALL_REDUCE, MB, 1)]
+    rank = [computing_node(1, 2000), collective_node(2, MB, 1)]
     write(rank, rank)
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -312,7 +302,7 @@ def test_profiles_of_the_catalog_are_those_of_their_traces(job, tmp_path):
 @pytest.mark.parametrize("kind", ["all-reduce", "all-gather", "reduce-scatter", "all-to-all"])
 def test_astra_sim_s_microbenchmarks_have_the_bytes_of_the_catalog(kind, ranks, write):
     """Traces as astra-sim/astra-sim 518bd51, examples/workload/microbenchmarks/generator_scripts, writes them."""
-    node = collective(ranks, COMM_TYPES[kind], 2**20, is_cpu_op=False)
+    node = collective_node(ranks, 2**20, is_cpu_op=False, kind=kind)
     [phase] = profile(write(*[[node]] * ranks)).phases
     [played] = load_experiment(CATALOG / "astra-sim-collectives.yaml").profiles[f"{kind}-{ranks}"].phases
     assert (phase.bytes, phase.pattern) == (played.bytes, played.pattern)
