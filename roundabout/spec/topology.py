@@ -296,10 +296,10 @@ class Topology(Strict):
         numbered = ((host, number) for host in self.hosts for number in range(len(self._hops_by_node[host])))
         return {self.nic_name(*each): each for each in numbered}
 
-    def nic_path(self, sender: str, receiver: str) -> tuple[Hop, ...]:
-        """Return the path from one NIC to another, by their names, of a flow with the first source port."""
+    def nic_path(self, sender: str, receiver: str, source_port: int = FIRST_PORT) -> tuple[Hop, ...]:
+        """Return the path of a flow from one NIC to another, by their names."""
         (source, own), (to, other) = self.nics[sender], self.nics[receiver]
-        return self.path(source, to, FIRST_PORT, (own, other))
+        return self.path(source, to, source_port, (own, other))
 
     @cached_property
     def is_tree(self) -> bool:

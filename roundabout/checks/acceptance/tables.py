@@ -28,7 +28,7 @@ from roundabout.core.errors import UsageError
 from roundabout.spec.experiment import Experiment
 from roundabout.spec.job import ResolvedJob
 from roundabout.spec.routing import FIRST_PORT, FlowPort
-from roundabout.spec.topology import Hop, Topology
+from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 
 DRAFT = "draft-calabria-bmwg-ai-fabric-training-bench-04"
@@ -92,16 +92,12 @@ class Leaves:
 
     def uplinks(self) -> dict[str, str]:
         """Return the spine of each link by which flows can leave the first leaf for the second one."""
-        hops = [self._path((self.near[0], self.far[0]), port)[1] for port in PROBED_PORTS]
+        hops = [self.topology.nic_path(self.near[0], self.far[0], port)[1] for port in PROBED_PORTS]
         return {hop.link.name: hop.receiver for hop in hops}
 
     def port(self, pair: Pair, spine: str) -> int:
         """Return a source port with which a flow between two NICs goes by a spine."""
-        return next(port for port in PROBED_PORTS if self._path(pair, port)[1].receiver == spine)
-
-    def _path(self, pair: Pair, port: int) -> tuple[Hop, ...]:
-        (sender, own), (receiver, other) = (self.topology.nics[name] for name in pair)
-        return self.topology.path(sender, receiver, port, (own, other))
+        return next(port for port in PROBED_PORTS if self.topology.nic_path(*pair, port)[1].receiver == spine)
 
 
 def tables_experiment(topology: Topology, transport: Transport) -> Experiment:
