@@ -420,9 +420,11 @@ class Topology(Strict):
         others = {node: dict.fromkeys(hop.receiver for hop in self._hops_by_node[node]) for node in self.switches}
         return {node: tuple(filter(self._switches.__contains__, each)) for node, each in others.items()}
 
-    def path_payload_gbps(self, sender: str, receiver: str, *, nics: tuple[int, int] = (0, 0)) -> float:
-        """Return the lowest payload rate on the path from one host to another by these NICs, in Gbit/s."""
-        return min(hop.link.payload_rate_gbps for hop in self.path(sender, receiver, nics=nics))
+    def path_payload_gbps(
+        self, sender: str, receiver: str, source_port: int = FIRST_PORT, nics: tuple[int, int] = (0, 0)
+    ) -> float:
+        """Return the lowest payload rate on a flow's path, in Gbit/s. The arguments are those of `path`."""
+        return min(hop.link.payload_rate_gbps for hop in self.path(sender, receiver, source_port, nics))
 
     def hop_delay_us(self, hop: Hop) -> float:
         """Return the time from a packet's last bit on a link until its receiver has it, in us."""

@@ -55,7 +55,7 @@ def _crossing_packet_hops(spec: TrialSpec) -> float:
             load_gbps = traffic.load_gbps / len(traffic.receivers)
             links = len(spec.topology.path(*flow))
             per_s += PACKETS_A_SEGMENT * load_gbps * BYTES_PER_S_OF_GBPS / segment * links
-            left -= load_gbps / spec.topology.path_payload_gbps(flow.sender, flow.receiver, nics=flow.nics)
+            left -= load_gbps / spec.topology.path_payload_gbps(*flow)
     return per_s * expected_s(spec) / max(left, MIN_LEFT)
 
 

@@ -199,10 +199,10 @@ def _iperf(host: Host) -> list[str]:
 
 def _iperf_load(site: HostGroup, trial: PlannedTrial, part: TrafficEndpoint) -> list[str]:
     spec = part.spec
-    (receiver,) = spec.receivers
-    link_gbps = trial.spec.topology.path_payload_gbps(spec.sender, receiver, nics=(spec.rail, spec.rail))
+    (flow,) = spec.flows
+    link_gbps = trial.spec.topology.path_payload_gbps(*flow)
     words = {
-        "to": site.hosts[receiver].nics[spec.rail].address,
+        "to": site.hosts[flow.receiver].nics[spec.rail].address,
         "port": part.port,
         "load-gbps": site.rate_on_host_bps(spec.load_gbps) / 1e9,
         "parallel": parallel_connections(spec.load_gbps, link_gbps),

@@ -178,7 +178,7 @@ def check_cross_traffic(merged: Merged, treatment: Treatment, topology: Topology
         nics = min(len(topology.links_of(host)) for _, host in ends)
         if traffic.rail >= nics:
             raise merged.error((*here, "rail"), str(traffic.rail), f"less than {nics}, the number of NICs of its hosts")
-        rate = max(topology.path_payload_gbps(flow.sender, flow.receiver, nics=flow.nics) for flow in traffic.flows)
+        rate = max(topology.path_payload_gbps(*flow) for flow in traffic.flows)
         if traffic.load_gbps > rate:
             found = f"{traffic.load_gbps:g} Gbit/s{merged.setting}"
             raise merged.error((*here, "load_gbps"), found, f"at most the {rate:g} Gbit/s of payload on its path")

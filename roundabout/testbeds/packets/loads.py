@@ -63,6 +63,6 @@ def _flows(traffic: CrossTraffic, file: LoadFile) -> Load:
 
 def _streams(spec: TrialSpec, traffic: CrossTraffic) -> Load:
     (flow,) = traffic.flows
-    link_gbps = spec.topology.path_payload_gbps(flow.sender, flow.receiver, nics=flow.nics)
+    link_gbps = spec.topology.path_payload_gbps(*flow)
     number = parallel_connections(traffic.load_gbps, link_gbps)
     return Load(streams=Streams(number, MAX_PARALLEL, REACHED, STEP_MS, PROBE_MS))
