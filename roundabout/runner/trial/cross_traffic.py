@@ -126,14 +126,14 @@ def make_secret(spec: CrossTraffic) -> str:
 
 def sink_command(site: HostGroup, receiver: str, part: TrafficEndpoint) -> list[str]:
     """Return the command of the sink on the host `receiver`."""
-    host = site.hosts[receiver]
+    host, address = site.hosts[receiver], _address(site, receiver, part.spec)
     if part.spec.kind == "iperf":
         congestion = part.spec.transport.kernel_name
         return [
             *_iperf(host),
             "server",
             "--bind",
-            host.nics[part.spec.rail].address,
+            address,
             "--port",
             str(part.port),
             "--congestion",
@@ -142,13 +142,7 @@ def sink_command(site: HostGroup, receiver: str, part: TrafficEndpoint) -> list[
         ]
     crossgen = str(host.prefix / "bin" / "crossgen")
     dscp = _dscp(site, part)
-    return [
-        crossgen,
-        "sink",
-        "--bind",
-        f"{host.nics[part.spec.rail].address}:{part.port}",
-        *(["--dscp", str(dscp)] if dscp else []),
-    ]
+    return [crossgen, "sink", "--bind", f"{address}:{part.port}", *(["--dscp", str(dscp)] if dscp else [])]
 
 
 def sender_command(site: HostGroup, trial: PlannedTrial, part: TrafficEndpoint) -> list[str]:
@@ -202,7 +196,7 @@ def _iperf_load(site: HostGroup, trial: PlannedTrial, part: TrafficEndpoint) -> 
     (flow,) = spec.flows
     link_gbps = trial.spec.topology.path_payload_gbps(*flow)
     words = {
-        "to": site.hosts[flow.receiver].nics[spec.rail].address,
+        "to": _address(site, flow.receiver, spec),
         "port": part.port,
         "load-gbps": site.rate_on_host_bps(spec.load_gbps) / 1e9,
         "parallel": parallel_connections(spec.load_gbps, link_gbps),
@@ -217,9 +211,14 @@ def _iperf_load(site: HostGroup, trial: PlannedTrial, part: TrafficEndpoint) -> 
     return [*_iperf(site.hosts[spec.sender]), "load", *given, "--secret"]
 
 
+def _address(site: HostGroup, host: str, spec: CrossTraffic) -> str:
+    """Return the address of a host's NIC on the rail of the traffic."""
+    return site.hosts[host].nics[spec.rail].address
+
+
 def _source(site: HostGroup, spec: CrossTraffic) -> str | None:
     """Return the address to send from, or None for that of the first NIC, which routes choose."""
-    return site.hosts[spec.sender].nics[spec.rail].address if spec.rail else None
+    return _address(site, spec.sender, spec) if spec.rail else None
 
 
 def _dscp(site: HostGroup, part: TrafficEndpoint) -> int:
@@ -240,8 +239,7 @@ def parallel_connections(load_gbps: float, link_gbps: float) -> int:
 
 def _way(site: HostGroup, part: TrafficEndpoint) -> list[str]:
     spec = part.spec
-    addresses = {receiver: site.hosts[receiver].nics[spec.rail].address for receiver in spec.receivers}
-    to = ",".join(f"{receiver}={address}:{part.port}" for receiver, address in addresses.items())
+    to = ",".join(f"{receiver}={_address(site, receiver, spec)}:{part.port}" for receiver in spec.receivers)
     dscp = _dscp(site, part)
     options = [*([f"dscp={dscp}"] if dscp else []), f"cc={spec.transport.kernel_name}"]
     classes = ("burst", "quiet") if spec.kind == "burst" else ("consistent",)
