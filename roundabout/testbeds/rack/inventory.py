@@ -693,11 +693,12 @@ class Inventory(Strict):
 
     def _check_system(self) -> None:
         switches, place = self.all.children.switches.vars, ("all", "children", "switches", "vars")
-        own = {name for name, switch in self.switches.items() if switch.ecn}
+        own = {name: switch.ecn for name, switch in self.switches.items() if switch.ecn}
+        others = self.switches.keys() - own
         _check_fields(switches, OF_ONE_SYSTEM, place, {switches.system, *map(self.system_of, self.switches)})
-        _check_fields(switches.ecn, ECN_OF_ONE_SYSTEM, (*place, "ecn"), {*map(self.system_of, {*self.switches} - own)})
-        for name in own:
-            _check_fields(self.ecn_of(name), ECN_OF_ONE_SYSTEM, (*_switch(name), "ecn"), {self.system_of(name)})
+        _check_fields(switches.ecn, ECN_OF_ONE_SYSTEM, (*place, "ecn"), {*map(self.system_of, others)})
+        for name, ecn in own.items():
+            _check_fields(ecn, ECN_OF_ONE_SYSTEM, (*_switch(name), "ecn"), {self.system_of(name)})
 
     def _check_ports(self) -> None:
         for name, switch in self.switches.items():
