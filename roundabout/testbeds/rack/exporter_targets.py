@@ -38,5 +38,4 @@ def server_target(inventory: Inventory, name: str, site: str, connect: Callable[
 
 def _link_direction(inventory: Inventory, own: HostNic) -> LinkDirection:
     """Return the direction in which a NIC sends."""
-    (other,) = set(inventory.ends[own.nic.link]) - {own.host}
-    return LinkDirection(own.nic.link, own.host, other)
+    return LinkDirection(own.nic.link, own.host, inventory.switch_of(own))

@@ -592,6 +592,10 @@ class Inventory(Strict):
             for rail, nic in enumerate(server.nics)
         ]
 
+    def switch_of(self, nic: HostNic) -> str:
+        """Return the switch at the other end of a NIC's link."""
+        return self.ends[nic.nic.link][1]
+
     def nics_on(self, topology: Topology, host: str) -> list[HostNic]:
         """Return the NICs of a host on its links of a topology, in the order of these links."""
         return [self._nic_at[link.name] for link in topology.links_of(host)]

@@ -285,7 +285,7 @@ class RackProvider(SshTestbedProvider):
         return line_gbps / everywhere.scale * roce_payload_share(self._inventory.common.mtu_bytes)
 
     def _switch_of(self, end: RdmaEnd) -> str:
-        return self._inventory.ends[self._inventory.nics[end.host.name].nic.link][1]
+        return self._inventory.switch_of(self._inventory.nics[end.host.name])
 
     @contextmanager
     def _rdma_rails(self, owner: str) -> Iterator[list[list[RdmaEnd]]]:

@@ -35,9 +35,7 @@ class RailGap(NamedTuple):
 
 def find_rail_gaps(inventory: Inventory) -> Iterator[RailGap]:
     """Yield the servers that have fewer NICs than another server at one of their switches."""
-    switches = {
-        host: [inventory.ends[each.nic.link][1] for each in inventory.nics_of(host)] for host in inventory.servers
-    }
+    switches = {host: [*map(inventory.switch_of, inventory.nics_of(host))] for host in inventory.servers}
     for host, own in switches.items():
         beside = (each for each, others in switches.items() if not set(own).isdisjoint(others))
         fullest = max(beside, key=lambda each: len(switches[each]))
