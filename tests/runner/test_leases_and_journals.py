@@ -405,6 +405,13 @@ def test_a_folder_that_cannot_have_journals_is_one_message(tmp_path, monkeypatch
     ):
         pass
     assert "set XDG_STATE_HOME" in str(refused.value.hint)
+    former = tmp_path / "rb-1000" / "runs"
+    former.mkdir(parents=True)
+    (former / "id.json").write_text('{"run": "x", "pending": []}')
+    monkeypatch.setattr(undo_journal, "FORMER_JOURNALS", former)
+    with pytest.raises(RoundaboutError, match=f"cannot write {journals}: Not a directory") as refused:
+        undo_journal.replay(journals, lambda _entry: None, lambda _line: None)
+    assert "set XDG_STATE_HOME" in str(refused.value.hint)
 
 
 @pytest.mark.parametrize("kind", [LabProvider, RackProvider])

@@ -92,8 +92,7 @@ def open_journal(run_id: str, run_path: Path, folder: Path) -> Iterator[Journal]
 
     Raises RoundaboutError if the block or the undoing of an entry failed. Several errors are combined.
     """
-    with files.disk_errors(folder, OTHER_FOLDER if folder == JOURNALS != ROOT_JOURNALS else None):
-        make_private(folder)
+    _make_folder(folder)
     journal = Journal(folder / f"{run_id}.json", run_path)
     errors = []
     try:
@@ -105,6 +104,12 @@ def open_journal(run_id: str, run_path: Path, folder: Path) -> Iterator[Journal]
         if not journal._pending:
             _forget(journal._path)
         raise_together(errors)
+
+
+def _make_folder(folder: Path) -> None:
+    """Create a folder of journals if it is missing. Raises StoreError, with a hint on an ordinary user's folder."""
+    with files.disk_errors(folder, OTHER_FOLDER if folder == JOURNALS != ROOT_JOURNALS else None):
+        make_private(folder)
 
 
 def runs_with_journal(folder: Path) -> list[str]:
@@ -145,8 +150,7 @@ def replay(folder: Path, undo: Undo, report: Callable[[str], None]) -> list[Clea
 def _move_former_journals(folder: Path) -> None:
     """Move the journals of earlier versions to `folder`, which a reboot does not empty. Raises StoreError."""
     for path in FORMER_JOURNALS.glob("*.json"):
-        with files.disk_errors(folder):
-            make_private(folder)
+        _make_folder(folder)
         with files.replace_file(folder / path.name) as file:
             file.write(path.read_bytes())
         _forget(path)
