@@ -338,7 +338,7 @@ def judge_links(fabric: FabricTest, found: Acceptance, run: Run) -> list[Verdict
     links = experiments.link_variants(fabric.topology)
     met = analysis.link_figures(run, {variant: link for variant, (link, _) in links.items()})
     figures = {variant: each._asdict() for variant, each in met.items()}
-    records, shortages = run.trials(), analysis.cpu_shortages(run)
+    records, shortages, signs = run.trials(), analysis.cpu_shortages(run), analysis.signs_of_shortage(run)
     if fabric.lossless:  # PFC does not pause TCP there, so that its pauses are no figure of these flows
         for variant in figures.keys() & _variants_by(TCP, records):
             figures[variant]["pauses"] = None
@@ -352,7 +352,7 @@ def judge_links(fabric: FabricTest, found: Acceptance, run: Run) -> list[Verdict
         return verdicts.retransmission_verdicts(fabric.topology, resent, found.limits, by_rdma=by_rdma)
 
     return [
-        *verdicts.trial_verdicts(records, analysis.signs_of_shortage(run)),
+        *verdicts.trial_verdicts(records, signs),
         *(
             verdict
             for variant, link in links.items()
@@ -360,7 +360,7 @@ def judge_links(fabric: FabricTest, found: Acceptance, run: Run) -> list[Verdict
                 verdicts.link_verdicts({variant: link}, figures, found.limits, by_rdma=by_rdma), short.get(variant)
             )
         ),
-        *verdicts.judge_with_shortages(judge_resent, analysis.signs_of_shortage(run)),
+        *verdicts.judge_with_shortages(judge_resent, signs),
         *judge_classes(fabric, found, run, records, short.get(experiments.CLASSES)),
     ]
 
