@@ -33,8 +33,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.shared.command import children_cpu_s, measure_in_process, print_result, read_options, take_turns
 from roundabout.models.cluster.job_queue.job_shape import shape_of
+from roundabout.models.cluster.job_queue.rules import RULES, SpineRule
 from roundabout.models.cluster.job_queue.simulator import QueueCluster, simulate_queue
-from roundabout.models.cluster.job_queue.spines import RULES, Flows, SpineRule
+from roundabout.models.cluster.job_queue.spines import Flows
 from roundabout.models.cluster.state import Request
 from roundabout.models.cluster.timeline import JobHistory
 from roundabout.spec import Topology, load_experiment

@@ -10,9 +10,10 @@ from roundabout.core.errors import UsageError
 from roundabout.models.cluster import models
 from roundabout.models.cluster.cassini import RankingRules, decide_alone, decide_with_cassini
 from roundabout.models.cluster.crux import with_crux_priorities
+from roundabout.models.cluster.job_queue.fabric import fabric_of
 from roundabout.models.cluster.job_queue.requests import draw_jobs
+from roundabout.models.cluster.job_queue.rules import RULES
 from roundabout.models.cluster.job_queue.simulator import QueueCluster, simulate_queue
-from roundabout.models.cluster.job_queue.spines import RULES
 from roundabout.models.cluster.paths import with_crux_paths, with_foresight
 from roundabout.models.cluster.simulator import Cluster, SchedulerPolicy, simulate_dedicated, simulate_trace
 from roundabout.models.cluster.state import JobKnowledge, Request, Scheduler
@@ -82,7 +83,7 @@ def check_cluster_trial(spec: TrialSpec, seed: int) -> None:
 
 
 def _check_mix(spec: TrialSpec, cluster: ClusterSpec, mix: JobMix) -> None:
-    """Raise UsageError if a mix has what its queue lacks, or a topology that is no leaf-spine of whole servers."""
+    """Raise UsageError if a mix has what its queue lacks, or a topology that its queue cannot use."""
     scheduler = cluster.scheduler
     lacks: dict[str, object] = {
         "cassini": cluster.cassini,
@@ -97,6 +98,11 @@ def _check_mix(spec: TrialSpec, cluster: ClusterSpec, mix: JobMix) -> None:
             "leave it out, or take a trace of another kind, such as poisson",
         )
     draw_jobs(mix, spec.topology, 0)
+    if fabric_of(spec.topology).tiers and cluster.paths == "sglb":
+        raise UsageError(
+            f"topology {spec.topology.name}: found paths sglb with three tiers, allowed with them are crux and perfect",
+            "take a leaf-spine, or leave paths out",
+        )
 
 
 def _check_routing(spec: TrialSpec, cluster: ClusterSpec) -> None:

@@ -13,11 +13,13 @@ from pydantic import ValidationError
 from analysis.studies.job_queue.figures import draw_slowdowns
 from analysis.studies.job_queue.study import study
 from roundabout.core.errors import UsageError
+from roundabout.models.cluster.job_queue.fabric import Racks
 from roundabout.models.cluster.job_queue.fragments import limit_fragments
 from roundabout.models.cluster.job_queue.job_shape import BACKWARD, JobShape
 from roundabout.models.cluster.job_queue.requests import draw_jobs
+from roundabout.models.cluster.job_queue.rules import RULES
 from roundabout.models.cluster.job_queue.simulator import QueueCluster, simulate_queue
-from roundabout.models.cluster.job_queue.spines import RULES, Flows
+from roundabout.models.cluster.job_queue.spines import Flows
 from roundabout.models.cluster.state import Request
 from roundabout.plan.clusters import check_cluster_trial
 from roundabout.runner.testbed import refuse_mixes
@@ -205,10 +207,17 @@ def test_a_fragment_moves_as_soon_as_there_is_room():
 
 
 def test_groups_exchange_servers_where_none_is_free():
-    groups, leaf_of = [np.array([0, 2]), np.array([1, 3])], np.array([0, 0, 1, 1])
-    found = limit_fragments(groups, np.array([8, 8]), leaf_of, 7)
+    groups, racks = [np.array([0, 2]), np.array([1, 3])], Racks(np.array([0, 0, 1, 1]))
+    found = limit_fragments(groups, np.array([8, 8]), racks, 7)
     assert sorted(own.tolist() for own in found.values()) == [[0, 1], [2, 3]]
-    assert limit_fragments(groups, np.array([8, 8]), leaf_of, 16) == {}
+    assert limit_fragments(groups, np.array([8, 8]), racks, 16) == {}
+
+
+def test_groups_move_until_their_fragments_in_a_pod_are_few():
+    groups, rings = [np.array([0, 2]), np.array([1, 3])], np.array([8, 8])
+    assert limit_fragments(groups, rings, Racks(np.arange(4)), 15) == {}
+    found = limit_fragments(groups, rings, Racks(np.arange(4), np.array([0, 0, 1, 1])), 15)
+    assert sorted(own.tolist() for own in found.values()) == [[0, 1], [2, 3]]
 
 
 @st.composite

@@ -6,6 +6,8 @@ rack for each fragment. Source: MonkeyTree (arXiv 2602.08296) and its simulator 
 docs/reference/schedulers.md says which of the rules is from where, and what is a guess.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -47,7 +49,16 @@ def limit_fragments(state: State, placements: Placements, most: int) -> Placemen
     return {job: moved.get(job, hosts) for job, hosts in placements.items()}
 
 
-def fewest_moves(present: Ints, room: Ints, most: Ints, weights: Ints | None = None) -> Ints | None:
+class PodBound(NamedTuple):
+    """The pod of each rack, and the most fragments in each pod: parts of jobs that have workers in others, too."""
+
+    of_rack: Ints
+    most: Ints
+
+
+def fewest_moves(
+    present: Ints, room: Ints, most: Ints, weights: Ints | None = None, pods: PodBound | None = None
+) -> Ints | None:
     """Return the number of each job's workers in each rack after as few moves of workers as possible.
 
     Return None if there are no such numbers, or if the search finds none within its limit.
@@ -57,6 +68,7 @@ def fewest_moves(present: Ints, room: Ints, most: Ints, weights: Ints | None = N
         room: the GPUs of each rack that these jobs can have.
         most: the most fragments of these jobs in each rack.
         weights: the fragments for which one of each job counts; default: one.
+        pods: a bound of fragments in pods of racks, too, if any.
     """
     from scipy import sparse  # noqa: PLC0415 - slow to import, and no other rule of clusters needs it
     from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415
@@ -69,23 +81,39 @@ def fewest_moves(present: Ints, room: Ints, most: Ints, weights: Ints | None = N
     weighted = by_rack if weights is None else sparse.kron(weights[None, :], sparse.eye_array(racks))
     pair, whole, part = sparse.eye_array(pairs), sparse.diags_array(of_job), sparse.diags_array(of_job - 1)
     # Four variables of each job and rack: workers, 1 if they are a fragment, 1 if they are the whole job, and leavers.
-    rules = sparse.block_array(
-        [
-            [by_job, None, None, None],
-            [by_rack, None, None, None],
-            [None, weighted, None, None],
-            [pair, -part, -whole, None],  # no workers without a fragment or the whole job, and no fragment is whole
-            [pair, None, -whole, None],
-            [pair, None, None, pair],
-        ]
-    )
+    rules = [
+        [by_job, None, None, None],
+        [by_rack, None, None, None],
+        [None, weighted, None, None],
+        [pair, -part, -whole, None],  # no workers without a fragment or the whole job, and no fragment is whole
+        [pair, None, -whole, None],
+        [pair, None, None, pair],
+    ]
     least = np.concatenate([workers, np.full(2 * racks + pairs, -np.inf), np.zeros(pairs), present.ravel()])
     bound = np.concatenate([workers, room, most, np.zeros(pairs), np.full(2 * pairs, np.inf)])
+    numbers = [pairs] * 4
+    if pods is not None:
+        # Two more variables of each job and pod, as those of racks: 1 if it has a fragment, and 1 if the whole job.
+        areas = jobs * pods.most.size
+        inside = sparse.kron(sparse.eye_array(jobs), np.arange(pods.most.size)[:, None] == pods.of_rack)
+        in_pod = np.repeat(workers, pods.most.size).astype(float)
+        by_pod = sparse.kron((np.ones(jobs) if weights is None else weights)[None, :], sparse.eye_array(pods.most.size))
+        part, whole = sparse.diags_array(in_pod - 1), sparse.diags_array(in_pod)
+        rules = [[*row, None, None] for row in rules]
+        rules += [
+            [None, None, None, None, by_pod, None],
+            [inside, None, None, None, -part, -whole],
+            [inside, None, None, None, None, -whole],
+        ]
+        least = np.concatenate([least, np.full(pods.most.size + areas, -np.inf), np.zeros(areas)])
+        bound = np.concatenate([bound, pods.most, np.zeros(areas), np.full(areas, np.inf)])
+        numbers += [areas] * 2
+    count = len(numbers)
     found = milp(
-        c=np.repeat([0, 0, 0, 1], pairs),
-        integrality=np.repeat([1, 1, 1, 0], pairs),
-        bounds=Bounds(0, np.repeat([np.inf, 1, 1, np.inf], pairs)),
-        constraints=LinearConstraint(rules, least, bound),
+        c=np.repeat([0, 0, 0, 1, 0, 0][:count], numbers),
+        integrality=np.repeat([1, 1, 1, 0, 1, 1][:count], numbers),
+        bounds=Bounds(0, np.repeat([np.inf, 1, 1, np.inf, 1, 1][:count], numbers)),
+        constraints=LinearConstraint(sparse.block_array(rules), least, bound),
         options={"node_limit": MAX_NODES},
     )
     return None if found.x is None else np.rint(found.x[:pairs]).astype(int).reshape(jobs, racks)

@@ -7,6 +7,7 @@ from random import Random
 from statistics import fmean
 
 from roundabout.core.errors import UsageError
+from roundabout.models.cluster.job_queue.fabric import fabric_of
 from roundabout.models.cluster.job_queue.job_shape import JobShape, shape_of
 from roundabout.models.cluster.state import Request
 from roundabout.models.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS
@@ -15,10 +16,10 @@ from roundabout.spec.topology import Topology
 
 
 def draw_jobs(mix: JobMix, topology: Topology, seed: int) -> tuple[tuple[Request, ...], tuple[JobShape, ...]]:
-    """Return a mix's jobs in the order of their arrival, and their shapes on a leaf-spine's hosts.
+    """Return a mix's jobs in the order of their arrival, and their shapes on a fabric's hosts.
 
     Raises:
-        UsageError: the topology is no leaf-spine, or a type has numbers of GPUs that it cannot use.
+        UsageError: the topology is another fabric, or a type has numbers of GPUs that it cannot use.
     """
     bytes_per_ms = _nic_gbps(topology) * BYTES_PER_MS_OF_GBPS
     gpus = len(topology.hosts) * topology.gpus_per_host
@@ -48,20 +49,18 @@ def _gpu_seconds(mix: JobMix, bytes_per_ms: float) -> float:
 
 
 def _nic_gbps(topology: Topology) -> float:
-    """Return the payload rate of a GPU's NIC: its part of the host's links. Raises UsageError for no leaf-spine."""
+    """Return the payload rate of a GPU's NIC: its part of the host's links. Raises UsageError for another fabric."""
+    fabric = fabric_of(topology)
     hosts = set(topology.hosts)
     below = [link for link in topology.links if hosts & set(link.ends)]
     per_host, rest = divmod(len(below), len(hosts))
-    ups = [link for link in topology.links if not hosts & set(link.ends)]
-    leaves = {end for link in below for end in link.ends} - hosts
-    pairs = {frozenset((leaf, spine)) for leaf in leaves for spine in set(topology.switches) - leaves}
     nics = {link.payload_rate_gbps * per_host / topology.gpus_per_host for link in below}
-    nic_gbps, leaf_gbps = max(nics), max(nics) * topology.gpus_per_host * len(hosts)
-    fits = all(each.payload_rate_gbps == nic_gbps or each.payload_rate_gbps >= leaf_gbps / len(leaves) for each in ups)
-    if {frozenset(link.ends) for link in ups} != pairs or not pairs or len(nics) > 1 or rest or not fits:
+    nic_gbps, leaf_gbps = max(nics), max(nics) * topology.gpus_per_host * len(hosts) / len(fabric.leaves)
+    ups = {link.payload_rate_gbps for link in topology.links if not hosts & set(link.ends)}
+    if len(nics) > 1 or rest or any(each != nic_gbps and (fabric.aggs or each < leaf_gbps) for each in ups):
         raise UsageError(
-            f"topology {topology.name}: found no leaf-spine, allowed with a mix trace are hosts of one rate, and a "
-            "link from each leaf to each spine, as fast as a GPU's part of its host's link or as all NICs of a leaf",
+            f"topology {topology.name}: found other rates, allowed with a mix trace are hosts of one rate, and links "
+            "between switches as fast as a GPU's part of its host's link, or in a leaf-spine as all NICs of a leaf",
             "take a topology like leaf-spine-1024",
         )
     return nic_gbps

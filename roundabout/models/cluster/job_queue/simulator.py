@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simulation of a queue of jobs on a leaf-spine with the flow-level engine, flow by flow.
+"""Simulation of a queue of jobs on a leaf-spine or three tiers with the flow-level engine, flow by flow.
 
 Jobs start in order of arrival on whole servers. The first one that does not fit holds up all others. Whenever jobs
-start or end, fragments move (if they are bounded) and the spines of all flows are chosen anew. Both take effect from
+start or end, fragments move (if they are bounded) and the switches of all flows are chosen anew. Both take effect from
 each job's next phase on, at no cost.
 """
 
@@ -13,14 +13,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from roundabout.models.cluster.job_queue.fabric import Racks, fabric_of
 from roundabout.models.cluster.job_queue.fragments import limit_fragments
 from roundabout.models.cluster.job_queue.job_shape import BACKWARD, Ints, JobShape, Step
-from roundabout.models.cluster.job_queue.spines import Flows, SpineRule
+from roundabout.models.cluster.job_queue.placement import find_servers
+from roundabout.models.cluster.job_queue.rules import SpineRule
+from roundabout.models.cluster.job_queue.spines import Flows
 from roundabout.models.cluster.state import Request
 from roundabout.models.cluster.timeline import JobHistory, Timeline
 from roundabout.models.fluid.cross_traffic import capacities
 from roundabout.models.fluid.engine import Engine
-from roundabout.models.fluid.jobs import EQUAL_MS, Barrier, ComputePhase, FluidJob, Path, SendPhase, Stream
+from roundabout.models.fluid.jobs import EQUAL_MS, Barrier, ComputePhase, FluidJob, SendPhase, Stream
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
 from roundabout.spec.topology import Topology
 
@@ -32,7 +35,8 @@ SGLB_INTERVAL_MS = 10.0
 class QueueCluster:
     """The fabric of a simulation, the rule that chooses spines, and the bound of fragments' flows on a leaf, if any.
 
-    `placed` has the servers of jobs that start on given ones, by their names.
+    In three tiers the bound is of a pod's fragments, too. `placed` has the servers of jobs that start on given ones, by
+    their names.
     """
 
     topology: Topology
@@ -81,18 +85,17 @@ class _Queue:
     waiting: deque[int] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
-        topology = self.cluster.topology
-        self.engine = Engine(ResidualCapacity.constant(capacities(topology)))
-        self.per_server = topology.gpus_per_host
-        switches = [topology.first_hop(host, nic).receiver for host in topology.hosts for nic in range(self.per_server)]
-        self.leaves = list(dict.fromkeys(switches))
-        self.leaf_of_nic = np.array([self.leaves.index(switch) for switch in switches])
-        # Servers below the same leaves are a pod, in which flows need no spine: a rack, or several rails.
-        self.pod_of = np.unique(self.leaf_of_nic[:: self.per_server], return_inverse=True)[1]
-        self.spines = [node for node in topology.switches if node not in self.leaves]
+        self.engine = Engine(ResidualCapacity.constant(capacities(self.cluster.topology)))
+        self.fabric = fabric_of(self.cluster.topology)
+        self.per_server = self.fabric.nics
+        self.rack_of = self.fabric.racks.of_server
+        # Without moves, MonkeyTree's program places jobs in three tiers as in a leaf-spine.
+        self.placed_by = Racks(self.rack_of) if self.cluster.fragments is None else self.fabric.racks
+        self.draws = 0
         if self.cluster.spine_rule.is_dynamic:
-            up = [[(leaf, spine) for spine in self.spines] for leaf in self.leaves]
-            self.engine.balance(up, max(len(self.spines) // 2, 1), SGLB_INTERVAL_MS)
+            spines = self.fabric.tops
+            up = [[(leaf, spine) for spine in spines] for leaf in self.fabric.leaves]
+            self.engine.balance(up, max(len(spines) // 2, 1), SGLB_INTERVAL_MS)
 
     def run(self) -> None:
         """Run until the last job has ended."""
@@ -116,7 +119,7 @@ class _Queue:
 
     def _start_waiting(self) -> bool:
         """Start waiting jobs from the first one on while they fit, and return True if any did."""
-        free = np.ones(self.pod_of.size, bool)
+        free = np.ones(self.rack_of.size, bool)
         for job in self.running.values():
             free[job.servers] = False
         before = len(self.waiting)
@@ -125,37 +128,31 @@ class _Queue:
             request, now_s = self.requests[number], self.engine.now_ms / 1e3
             servers = self.cluster.placed.get(request.name)
             if servers is None:
-                found = self._find_servers(np.flatnonzero(free), needed)
+                found = find_servers(np.flatnonzero(free), needed, self.placed_by)
                 servers = np.sort(found.reshape(self.shapes[number].kind.stages, -1), axis=1).ravel()
             free[servers] = False
             self.running[request.name] = _RunningJob(number, request, self.shapes[number], now_s, servers)
         return len(self.waiting) < before
 
-    def _find_servers(self, free: Ints, needed: int) -> Ints:
-        """Return the first free servers of the fullest pod that has enough, or else all of the emptiest, and so on."""
-        counts = np.bincount(self.pod_of[free], minlength=self.pod_of.max() + 1)
-        fitting = np.flatnonzero(counts >= needed)
-        order = fitting[[counts[fitting].argmin()]] if fitting.size else np.argsort(-counts, kind="stable")
-        return np.concatenate([free[self.pod_of[free] == pod] for pod in order])[:needed]
-
     def _move_fragments(self, most: int) -> None:
         places = [(job, stage) for job in self.running.values() for stage in range(job.shape.kind.stages)]
         rings = np.array([job.shape.kind.rings for job, _ in places], np.int64)
-        moved = limit_fragments([job.stages[stage] for job, stage in places], rings, self.pod_of, most)
+        groups = [job.stages[stage] for job, stage in places]
+        moved = limit_fragments(groups, rings, self.fabric.racks, most)
         for place, servers in moved.items():
             job, stage = places[place]
             job.stages[stage] = servers
             job.moves += 1
 
     def _route(self) -> None:
-        """Choose the spines of all flows, and give the engine the phases of jobs whose flows changed."""
+        """Choose the switches of all flows, and give the engine the phases of jobs whose flows changed."""
         jobs = sorted(self.running.values(), key=lambda job: -job.shape.intensity_ms)
         if not jobs:
             return
         sizes = [job.shape.are_rings.size for job in jobs]
         nics = np.concatenate([job.workers(self.per_server)[job.shape.flows] for job in jobs], axis=1)
-        leaves = self.leaf_of_nic[nics]
-        crosses = np.diff(self.pod_of[nics // self.per_server], axis=0)[0] != 0
+        leaves = self.fabric.leaf_of_nic[nics]
+        crosses = np.diff(self.rack_of[nics // self.per_server], axis=0)[0] != 0
         flows = Flows(
             nics=nics[:, crosses],
             leaves=leaves[:, crosses],
@@ -163,18 +160,32 @@ class _Queue:
             are_rings=np.concatenate([job.shape.are_rings for job in jobs])[crosses],
             nic_loads=np.concatenate([job.shape.nic_loads for job in jobs])[crosses],
         )
-        spines = np.full(crosses.size, -1, np.int64)
-        spines[crosses] = self.cluster.spine_rule.choose(flows, len(self.spines), self.cluster.seed)
+        chosen = self._choose_hops(flows)
+        hops = np.full((len(chosen), crosses.size), -1, np.int64)
+        hops[:, crosses] = chosen
         bounds = np.cumsum(sizes)[:-1]
-        for job, *paths in zip(jobs, np.split(leaves, bounds, axis=1), np.split(spines, bounds), strict=True):
+        for job, *paths in zip(jobs, np.split(leaves, bounds, axis=1), np.split(hops, bounds, axis=1), strict=True):
             self._play(job, *paths)
 
-    def _play(self, job: _RunningJob, leaves: Ints, spines: Ints) -> None:
+    def _choose_hops(self, flows: Flows) -> Ints:
+        """Return the spine of each flow as an array (1, flows), or the switches in three tiers as one (3, flows).
+
+        In three tiers MonkeyTree's ECMP hashes a number that each flow has of its own. So do draws, which differ from
+        time to time.
+        """
+        rule, seed, tiers = self.cluster.spine_rule, self.cluster.seed, self.fabric.tiers
+        if tiers is None:
+            return rule.choose(flows, len(self.fabric.tops), seed)[None, :]
+        assert rule.choose_hops
+        self.draws += 1
+        return rule.choose_hops(flows, tiers, seed + self.draws)
+
+    def _play(self, job: _RunningJob, leaves: Ints, hops: Ints) -> None:
         """Give the engine the job if it is new, or its phases if its flows take other paths than before."""
-        paths = leaves.tobytes() + spines.tobytes()
+        paths = leaves.tobytes() + hops.tobytes()
         if paths == job.paths:
             return
-        phases = self._phases(job.shape, leaves, spines)
+        phases = self._phases(job.shape, leaves, hops)
         name, iterations, stages = job.request.name, job.request.iterations, job.shape.kind.stages
         if job.paths:
             self.engine.replace(name, phases)
@@ -182,9 +193,9 @@ class _Queue:
             self.engine.add(name, FluidJob(phases, stages, start_ms=self.engine.now_ms, iterations=iterations))
         job.paths = paths
 
-    def _phases(self, shape: JobShape, leaves: Ints, spines: Ints) -> tuple[ComputePhase | SendPhase, ...]:
+    def _phases(self, shape: JobShape, leaves: Ints, hops: Ints) -> tuple[ComputePhase | SendPhase, ...]:
         """Return a job's phases, whose workers are its stages."""
-        known = {id(step): self._phase(shape, step, leaves, spines) for step in shape.steps}
+        known = {id(step): self._phase(shape, step, leaves, hops) for step in shape.steps}
         phases = [known[id(step)] for step in shape.steps]
         stages, backward_ms = shape.kind.stages, BACKWARD * shape.kind.compute_ms
         if stages == 1:
@@ -194,23 +205,19 @@ class _Queue:
         waits = [_send(range(stages - behind), (), backward_ms) for behind in range(1, stages)]
         return (*phases[:3], *waits, *phases[3:], _send(range(stages), (), EQUAL_MS, together=True))
 
-    def _phase(self, shape: JobShape, step: Step, leaves: Ints, spines: Ints) -> ComputePhase | SendPhase:
+    def _phase(self, shape: JobShape, step: Step, leaves: Ints, hops: Ints) -> ComputePhase | SendPhase:
         """Return a phase with the flows that leave their leaf. Others have their NICs' rate, and so end with it."""
-        crossing = step.flows[spines[step.flows] >= 0]
+        crossing = step.flows[hops[0, step.flows] >= 0]
         stages = range(shape.kind.stages)
         if not len(step.flows) or (len(stages) == 1 and not crossing.size):
             return ComputePhase(step.alone_ms)
-        ends = zip(*leaves[:, crossing].tolist(), spines[crossing].tolist(), strict=True)
+        ends = zip(*leaves[:, crossing].tolist(), hops[:, crossing].T.tolist(), strict=True)
         senders = shape.flows[0, crossing] // (shape.gpus // len(stages))
         streams = [
-            Stream(stage, stage, self._path(*each), step.flow_bytes)
+            Stream(stage, stage, self.fabric.path(*each), step.flow_bytes)
             for stage, each in zip(senders.tolist(), ends, strict=True)
         ]
         return _send(stages, streams, step.alone_ms, together=not shape.are_rings[step.flows[0]])
-
-    def _path(self, leaf: int, other: int, spine: int) -> Path:
-        above = self.spines[spine]
-        return (self.leaves[leaf], above), (above, self.leaves[other])
 
 
 def _send(stages: range, streams: Sequence[Stream], ms: float, *, together: bool = False) -> SendPhase:

@@ -5,9 +5,7 @@ Source: MonkeyTree (arXiv 2602.08296) and its simulator (hipersys-team/MonkeyTre
 run, each once, whatever it sends. docs/reference/schedulers.md says what each does.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -73,7 +71,7 @@ def colored_spines(flows: Flows, spines: int, seed: int) -> Ints:
     del seed
     found = np.empty(flows.jobs.size, np.int64)
     rings, others = np.flatnonzero(flows.are_rings), np.flatnonzero(~flows.are_rings)
-    found[rings] = _colors(flows.leaves[:, rings]) % spines
+    found[rings] = color_edges(flows.leaves[:, rings]) % spines
     turns: dict[int, int] = {}
     of_pair: dict[tuple[int, ...], int] = {}
     for place in others.tolist():
@@ -85,7 +83,7 @@ def colored_spines(flows: Flows, spines: int, seed: int) -> Ints:
     return found
 
 
-def _colors(leaves: Ints) -> Ints:
+def color_edges(leaves: Ints) -> Ints:
     """Return the color of each edge of a bipartite graph, whose vertices are sending and receiving leaves."""
     from scipy import sparse  # noqa: PLC0415 - slow to import, and no other rule needs it
     from scipy.sparse.csgraph import maximum_bipartite_matching  # noqa: PLC0415
@@ -114,21 +112,3 @@ def _filling(real: Ints) -> Ints:
     added = np.zeros_like(real)
     np.add.at(added, (rows, columns), 1)
     return added
-
-
-class SpineRule(NamedTuple):
-    """A rule that chooses spines from flows, the number of spines and a seed.
-
-    If it `is_dynamic`, the engine then chooses others as flows start and as links fill.
-    """
-
-    choose: Callable[[Flows, int, int], Ints]
-    is_dynamic: bool = False
-
-
-RULES = {
-    "hash": SpineRule(hash_spines),
-    "crux": SpineRule(least_loaded_spines),
-    "perfect": SpineRule(colored_spines),
-    "sglb": SpineRule(hash_spines, is_dynamic=True),
-}
