@@ -15,14 +15,6 @@ HPCC = Paper(
             (Entry("two-flows", "mean of both completion times over that alone", 2.0325, "times"),),
             shown_by={"hpcc-two-flows": "transports"},
         ),
-        Row(
-            "HPCC ten flows",
-            "a flow of 150 MB among ten with DCQCN into a port",
-            "4.104 times as long as alone",
-            "alibaba-edu/High-Precision-Congestion-Control 9f4be2a, simulation/mix/flow.txt; its program was run",
-            (Entry("ten-flows", "completion time of the flow of 150 MB over that alone", 4.104, "times"),),
-            shown_by={"hpcc-ten-flows": "transports"},
-        ),
     ),
 )
 UET_HTSIM = Paper(
