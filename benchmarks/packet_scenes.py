@@ -5,6 +5,7 @@
 
 - `uet`: validation outputs of ultraethernet/uet-htsim (40ccb05, htsim/sim/datacenter/validate_outputs): single flows,
   incasts and permutations over one path each, on the fat trees that its program makes by default.
+- `spray`: its permutation of 1,024 hosts over many paths.
 - `csg`: Broadcom/csg-htsim (841d9e7): two lossless flows (sim/tests/htsim-tests/dumbell_roce), and a permutation of
   DCTCP with a slow link (sim/EXAMPLES/failure/dctcp.rates).
 - `hpcc`, `web`: DCQCN in HPCC's ns-3 (alibaba-edu/High-Precision-Congestion-Control, 9f4be2a) with its run.py's
@@ -42,6 +43,11 @@ UNMARKED = {"Kmin_bytes": 100_000_000, "Kmax_bytes": 100_000_001, "Pmax": 1}
 PFC = {"transport": {"name": "dcqcn", "ecn": UNMARKED}}
 """RoCE without congestion control: no queue reaches the marking thresholds."""
 DCTCP = {"transport": {"name": "dctcp"}, "queue": "step"}
+SPREAD: dict[str, dict[str, Any]] = {
+    "PFC": {"transport": {**PFC["transport"], "retransmission": "selective_repeat"}},
+    "DCQCN": {"transport": {"name": "dcqcn", "retransmission": "selective_repeat"}},
+}
+"""The same for packets that overtake each other; DCQCN with the model's own thresholds and parameters."""
 HPCC = {
     "transport": {
         "name": "dcqcn",
@@ -108,7 +114,10 @@ def into_one(sizes: list[int]) -> str:
 def build(
     flows: str, topology: str, changes: dict[str, Any], seed: int = 1, edit: Callable[[str], str] = str
 ) -> TrialSpec:
-    """Return the trial of flows on a topology. The seed is ECMP's. `edit` changes the topology's YAML."""
+    """Return the trial of flows on a topology, over ECMP of this seed unless `changes` have another routing.
+
+    `edit` changes the topology's YAML.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "flows").write_text(flows)
@@ -117,7 +126,7 @@ def build(
         (folder / "fabric.yaml").write_text(edit(write_topology(scene.topology)))
         (folder / "scene.yaml").write_text(scene.experiment("scene").replace("topology: scene", "topology: fabric"))
         routing = {} if scene.topology.is_tree else {"routing": {"name": "ecmp", "seed": seed}}
-        return load_experiment(folder / "scene.yaml", set=changes | routing).cells[0].spec
+        return load_experiment(folder / "scene.yaml", set=routing | changes).cells[0].spec
 
 
 def times_us(spec: TrialSpec, seed: int = 1) -> list[float]:
@@ -163,6 +172,22 @@ def uet(seeds: range) -> Iterator[Row]:
             found = [max(times_us(each)) for each in _permutations(ports, busiest, changes, len(seeds))]
             title = f"permutation of {ports**3 // 4}, {busiest} flows on the busiest link, last"
             yield Row(title, name, theirs, found)
+
+
+def spray(seeds: range) -> Iterator[Row]:
+    """Yield uet-htsim's tails of the permutation of 1,024 hosts over many paths (validate_load_balancing_snd.out).
+
+    Theirs are of NSCC: oblivious spraying, and for the shortest queue the nearest that it prints, its best mix of
+    rules by which senders avoid paths with marks.
+    """
+    for routing, theirs in (("spray", 212.794), ("adaptive", 193.184)):
+        for name, changes in SPREAD.items():
+            found = []
+            for seed in seeds:
+                flows = matrix(1024, draw_permutation(1024, seed))
+                spec = build(flows, tree(16), {**changes, "routing": {"name": routing}})
+                found.append(max(times_us(spec, seed)))
+            yield Row(f"permutation of 1024, {routing}, last", name, theirs, found)
 
 
 def _permutations(ports: int, busiest: int, changes: dict[str, Any], number: int) -> Iterator[TrialSpec]:
@@ -370,6 +395,7 @@ def _sampled(rtt_ms: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
 
 SCENES: dict[str, Callable[[range], Iterator[Row] | Iterator[Bound]]] = {
     "uet": uet,
+    "spray": spray,
     "csg": csg,
     "hpcc": hpcc,
     "web": web,

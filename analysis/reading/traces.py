@@ -13,6 +13,7 @@ from analysis.reading.data import HostPlace, PortPlace, backlogs, counters, filt
 from analysis.reading.phase_overlap import select_jobs
 from analysis.statistics.cumulative_counter import EMPTY, CumulativeCounter, Floats, Integers
 from roundabout.spec import Link
+from roundabout.spec.routing import Flow
 from roundabout.store import Run
 
 BIN_MS = 10.0
@@ -140,7 +141,8 @@ def _overhead(places: Iterable[HostPlace], tables: _Tables) -> float:
 
 def _port(cell: CellTrials, link: Link, job: str, trial: str) -> PortPlace | None:
     """Return the link in the direction in which the job's first worker sends across it."""
-    hops = [hop for pair in cell.spec.jobs[job].pairs[:1] for hop in cell.spec.topology.path(*pair)]
+    topology = cell.spec.topology
+    hops = [hop for pair in cell.spec.jobs[job].pairs[:1] for hop in topology.link_shares(Flow(*pair))]
     return next((PortPlace(trial, hop.link.name, hop.receiver) for hop in hops if hop.link == link), None)
 
 

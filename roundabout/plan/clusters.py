@@ -114,7 +114,7 @@ def _check_routing(spec: TrialSpec, cluster: ClusterSpec) -> None:
         )
     topology = spec.topology
     name = topology.routing.name if topology.routing and not topology.is_tree else "none"
-    if cluster.paths and (not topology.hashes_flows or topology.has_rails):
+    if cluster.paths and (not topology.hashes_flows or topology.spreads_packets or topology.has_rails):
         raise UsageError(
             f"topology {topology.name}: found routing {name} with paths, allowed with it is ecmp: elsewhere a flow's "
             "source port does not choose among the paths of one NIC",

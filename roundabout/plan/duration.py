@@ -60,8 +60,8 @@ def _cross_traffic_gbps(spec: TrialSpec) -> Mapping[Hop, float]:
     taken: defaultdict[Hop, float] = defaultdict(float)
     for traffic in spec.cross_traffic.values():
         for flow in traffic.flows:
-            for hop in spec.topology.path(*flow):
-                taken[hop] += traffic.load_gbps / len(traffic.receivers)
+            for hop, share in spec.topology.link_shares(flow).items():
+                taken[hop] += share * traffic.load_gbps / len(traffic.receivers)
     return taken
 
 

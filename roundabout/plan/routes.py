@@ -25,8 +25,12 @@ class FlowRoute(NamedTuple):
 
 
 def list_routes(spec: TrialSpec) -> tuple[FlowRoute, ...]:
-    """Return the route of each flow of a trial, and none where the topology is a tree, whose paths need no choice."""
-    if spec.topology.is_tree:
+    """Return the route of each flow of a trial.
+
+    There is none where the topology is a tree, whose paths need no choice, or where packets of a flow take different
+    paths.
+    """
+    if spec.topology.is_tree or spec.topology.spreads_packets:
         return ()
     found: dict[FlowRoute, None] = {}
     for name, job in spec.jobs.items():

@@ -22,6 +22,7 @@ from roundabout.runner.hosts.connections import Connection
 from roundabout.runner.machine.undo_journal import Entry, Journal
 from roundabout.runner.observer import Observer
 from roundabout.spec import preconditions
+from roundabout.spec.errors import list_choices
 from roundabout.spec.experiment import Experiment
 from roundabout.spec.job_mix import JobMix
 from roundabout.spec.topology import Topology
@@ -126,6 +127,20 @@ def refuse_switch_features(trial: TrialSpec, fields: Iterable[str], why: str) ->
             raise UsageError(
                 f"{name}: found {found}, allowed is none: {why}", "run it with --testbed packets, or leave it out"
             )
+
+
+def refuse_spreading(trial: TrialSpec, why: str, but: tuple[str, ...] = ()) -> None:
+    """Raise UsageError if packets of one flow may take different paths by another rule than those of `but`.
+
+    `why` says what the testbed has instead.
+    """
+    routing = trial.topology.routing
+    if trial.topology.spreads_packets and routing and routing.name not in but:
+        allowed = list_choices(("static", "ecmp", "rail", *but))
+        raise UsageError(
+            f"topology.routing.name: found {routing.name}, allowed are {allowed}: {why}",
+            f"run it with --testbed packets, or choose --set routing.name={but[0] if but else 'ecmp'}",
+        )
 
 
 def refuse_mixes(trial: TrialSpec) -> None:

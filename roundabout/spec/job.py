@@ -140,10 +140,15 @@ class ResolvedJob(JobFields):
     def routes(self, name: str, transfer: Transfer, topology: Topology) -> tuple[tuple[Hop, ...], ...]:
         """Return the path of each of a transfer's flows; `name` is the job's.
 
-        Where all flows between two hosts take one path, there is one entry for all of them.
+        Where all flows between two hosts take one path, there is one entry for all of them. If packets of a flow take
+        different paths, its entry is one of them.
         """
+        return tuple(topology.path(*flow) for flow in self.flows_of(name, transfer, topology))
+
+    def flows_of(self, name: str, transfer: Transfer, topology: Topology) -> tuple[Flow, ...]:
+        """Return a transfer's flows, or one where all flows between two hosts take one path; `name` is the job's."""
         ranks, numbers = (transfer.sender, transfer.receiver), self.routed_flows(transfer, topology)
-        return tuple(topology.path(*self.flow(name, *ranks, number, topology)) for number in numbers)
+        return tuple(self.flow(name, *ranks, number, topology) for number in numbers)
 
     @property
     def channels(self) -> int:

@@ -12,9 +12,9 @@ from roundabout.spec.trial_spec import TrialSpec
 def find_nic_setting(trial: TrialSpec, calibrated: Set[str] = frozenset()) -> str | None:
     """Return why hosts without a NIC's own settings cannot play a trial, or None.
 
-    Selective repeat is refused. A gap between CNPs that holds for a host or a port is refused where several flows come
-    from or to it, because elsewhere it is a queue pair's. Sets of the transports `calibrated` do not count, because the
-    testbed has constants of its own in their place.
+    Selective repeat is refused, unless packets overtake each other and need it. A gap between CNPs that holds for a
+    host or a port is refused where several flows come from or to it, because elsewhere it is a queue pair's. Sets of
+    the transports `calibrated` do not count, because the testbed has constants of its own in their place.
     """
     received = {"host": Counter[str](), "port": Counter[str]()}
     for job in trial.jobs.values():
@@ -23,7 +23,7 @@ def find_nic_setting(trial: TrialSpec, calibrated: Set[str] = frozenset()) -> st
             received["port"][other] += job.flows
     for name, job in trial.jobs.items():
         values = _required_values(job.transport, calibrated)
-        if values.get("retransmission") == "selective_repeat":
+        if values.get("retransmission") == "selective_repeat" and not trial.topology.spreads_packets:
             return f"jobs.{name}.transport.retransmission: found selective_repeat, allowed is go_back_n"
         scope = str(values.get("cnp_scope"))
         if scope in received and max(received[scope].values(), default=0) > 1:

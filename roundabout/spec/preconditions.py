@@ -156,7 +156,7 @@ def _short_headroom(spec: TrialSpec) -> Iterator[str]:
 def _cyclic_pauses(spec: TrialSpec) -> Iterator[str]:
     if spec.may_drop or spec.topology.is_tree:
         return
-    cycle = find_cycle(route for job in spec.jobs for route in spec.routes_of(job))
+    cycle = find_cycle(turn for job in spec.jobs for turn in spec.turns(job))
     if cycle:
         names = [hop.link.name for hop in cycle]
         yield (

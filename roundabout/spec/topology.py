@@ -2,7 +2,7 @@
 """Model of a topology: hosts, switches and links, as a tree or with several paths."""
 
 import math
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, Self
@@ -14,7 +14,7 @@ from roundabout.core.disjoint_sets import DisjointSets
 from roundabout.spec.base import Name, NodeName, Positive, Strict, Text, Tuple, drop_defaults
 from roundabout.spec.delays import Delay, Delays, FeedbackDelay
 from roundabout.spec.frames import AROUND_BYTES, CNP_BYTES, payload_share, segment_bytes
-from roundabout.spec.routing import FIRST_PORT, FiveTuple, Routing
+from roundabout.spec.routing import FIRST_PORT, FiveTuple, Flow, Routing
 from roundabout.spec.shared_buffer import SharedBuffer
 
 RATES = ("line_rate_gbps", "payload_rate_gbps")
@@ -79,8 +79,8 @@ Direction = tuple[str, ...]
 class Topology(Strict):
     """Hosts and switches that form a tree, or that several paths join. Each host has one link, to a switch.
 
-    With several paths `routing` says which of them a flow takes. With `rail` routing a host may have several links: one
-    for each NIC, in the order of their numbers.
+    With several paths `routing` says which of them a flow takes. With `rail` routing, or one that spreads packets, a
+    host may have several links: one for each NIC, in the order of their numbers.
 
     `lossless` queues are deep and stand for a fabric with PFC; `lossy` queues drop packets. Rates are in the papers'
     units.
@@ -234,12 +234,12 @@ class Topology(Strict):
                 joined.join(link.ends)
         rails = {tuple(map(joined.find, switches)) for switches in ends_at.values()}
         first, *others = sorted({str(rail) for each in rails for rail in each})
-        keeps_rails = self.routing is not None and self.routing.pxn and len(rails) == 1
+        keeps_rails = self.routing is not None and (self.routing.pxn or self.routing.planes) and len(rails) == 1
         if not others or keeps_rails:
             return None
         expected = (
-            "a way by switches, because hosts do not forward, or `routing: {name: rail, pxn: true}` and all hosts "
-            "with the same rails in the same order"
+            "a way by switches, because hosts do not forward, or `routing: {name: rail, pxn: true}` or `{name: spray, "
+            "planes: true}` and all hosts with the same rails in the same order"
         )
         return _Fault(("links",), f"only hosts between the switches {first} and {others[0]}", expected)
 
@@ -311,9 +311,14 @@ class Topology(Strict):
         """Return True if flows between the same two hosts may take different paths."""
         return not self.is_tree and self.routing is not None and self.routing.name != "static"
 
+    @cached_property
+    def spreads_packets(self) -> bool:
+        """Return True if packets of one flow may take different paths."""
+        return not self.is_tree and self.routing is not None and self.routing.spreads_packets
+
     @property
     def _allows_rails(self) -> bool:
-        return self.routing is not None and self.routing.name == "rail"
+        return self.routing is not None and (self.routing.name == "rail" or self.routing.spreads_packets)
 
     @cached_property
     def has_rails(self) -> bool:
@@ -352,7 +357,9 @@ class Topology(Strict):
         """Return the links from one host to another, in order. The path from a host to itself is empty.
 
         With several paths, return the one that the topology's routing gives to the flow. The source port matters for
-        ECMP and rails alone, and so do the numbers of the NICs, which are counted anew behind a host's last.
+        ECMP and rails alone, and so do the numbers of the NICs, which are counted anew behind a host's last. If packets
+        of a flow take different paths, return one of them, which has as many links as the others; `link_shares` has
+        all of them.
         """
         if not self.is_tree:
             return self._route(FiveTuple(sender, receiver, source_port), nics)
@@ -377,6 +384,50 @@ class Topology(Strict):
             onward = self._hops_nearer(node, last.sender)
             route.append(onward[self.routing.choose(flow, node, route[-1].link.name, len(onward))])
         return (*route, last)
+
+    def link_shares(self, flow: Flow) -> Mapping[Hop, float]:
+        """Return the share of a flow's bytes that each link carries.
+
+        It is 1 for all links of a flow with one path. If packets of a flow take different paths, each switch spreads
+        them evenly over the links that lead nearer, which is the mean of random choices and of shortest queues.
+        """
+        if not self.spreads_packets:
+            return dict.fromkeys(self.path(*flow), 1)
+        found = defaultdict[Hop, float](float)
+        planes = self.planes(flow)
+        for first, last in planes:
+            between = self._shares_between(first.receiver, last.sender)
+            for hop, share in {first: 1.0, **between, last: 1.0}.items():
+                found[hop] += share / len(planes)
+        return found
+
+    def planes(self, flow: Flow) -> tuple[tuple[Hop, Hop], ...]:
+        """Return the first and the last link of a flow's packets: one pair, or one for each NIC if they take all."""
+        if flow.sender == flow.receiver:
+            return ()
+        nics = [flow.nics]
+        if self.routing and self.routing.planes:
+            nics = [(number, number) for number in range(len(self._hops_by_node[flow.sender]))]
+        return tuple((self.first_hop(flow.sender, own), self.first_hop(flow.receiver, far).turned) for own, far in nics)
+
+    @cached_property
+    def _shares_by_ends(self) -> dict[tuple[str, str], Mapping[Hop, float]]:
+        return {}
+
+    def _shares_between(self, switch: str, other: str) -> Mapping[Hop, float]:
+        """Return the share of packets from one switch to another that each link between them carries."""
+        if (switch, other) not in self._shares_by_ends:
+            found, at = dict[Hop, float](), {switch: 1.0}
+            while at.keys() != {other}:
+                onward = defaultdict[str, float](float)
+                for node, share in at.items():
+                    hops = self._hops_nearer(node, other)
+                    for hop in hops:
+                        found[hop] = share / len(hops)
+                        onward[hop.receiver] += found[hop]
+                at = onward
+            self._shares_by_ends[switch, other] = found
+        return self._shares_by_ends[switch, other]
 
     def first_hop(self, host: str, nic: int) -> Hop:
         """Return the hop by which a host's NIC of this number sends. Numbers behind its last NIC begin anew."""

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Model of one trial's complete specification."""
 
-from collections import Counter
-from collections.abc import Collection, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
@@ -17,6 +18,7 @@ from roundabout.spec.job import InputValue, Iterations, ResolvedJob
 from roundabout.spec.patterns import flow_bytes
 from roundabout.spec.priority_queues import MAX_QUEUES, Queues, WeightedQueues
 from roundabout.spec.profile import Phase
+from roundabout.spec.routing import Flow
 from roundabout.spec.tcp import Tcp
 from roundabout.spec.topology import Hop, Topology
 from roundabout.spec.trace import SubmittedJob
@@ -136,7 +138,10 @@ class TrialSpec(Strict):
         return self.jobs[job].iterations or self.iterations
 
     def routes_of(self, job: str) -> tuple[tuple[Hop, ...], ...]:
-        """Return the routes of all flows of the job, each once."""
+        """Return the routes of all flows of the job, each once.
+
+        If packets of a flow take different paths, its route is one of them; `hops` and `turns` have all.
+        """
         own = self.jobs[job]
         if not self.topology.hashes_flows:
             return tuple(self.topology.path(*pair) for pair in own.pairs)
@@ -145,7 +150,28 @@ class TrialSpec(Strict):
 
     def hops(self, job: str) -> tuple[Hop, ...]:
         """Return each link and direction over which the job sends, once."""
+        if self.topology.spreads_packets:
+            return tuple(dict.fromkeys(hop for flow in self._flows_of(job) for hop in self.topology.link_shares(flow)))
         return tuple(dict.fromkeys(hop for route in self.routes_of(job) for hop in route))
+
+    def turns(self, job: str) -> Iterator[tuple[Hop, Hop]]:
+        """Yield each two links that packets of the job cross one after the other. Some come several times."""
+        if not self.topology.spreads_packets:
+            yield from (each for route in self.routes_of(job) for each in pairwise(route))
+            return
+        for flow in self._flows_of(job):
+            behind = defaultdict[str, list[Hop]](list)
+            for hop in self.topology.link_shares(flow):
+                behind[hop.sender].append(hop)
+            for hop in self.topology.link_shares(flow):
+                yield from ((hop, after) for after in behind[hop.receiver])
+
+    def _flows_of(self, job: str) -> Iterator[Flow]:
+        """Yield all flows of the job."""
+        own = self.jobs[job]
+        for phase in own.profile.phases:
+            for transfer in own.transfers(phase):
+                yield from own.flows_of(job, transfer, self.topology)
 
     @property
     def jobs_by_link(self) -> dict[str, tuple[str, ...]]:
@@ -174,18 +200,26 @@ class TrialSpec(Strict):
         largest = {link: own for own, link in found.items() if not any({*own} < {*other} for other in found)}
         return {link: largest[link] for link in crossed if link in largest}
 
-    def bytes_by_hop(self, job: str, phase: Phase) -> dict[Hop, int]:
-        """Return the payload bytes that the job sends over each link and direction in `phase`."""
-        own, found = self.jobs[job], dict[Hop, int]()
+    def bytes_by_hop(self, job: str, phase: Phase) -> dict[Hop, float]:
+        """Return the payload bytes that the job sends over each link and direction in `phase`.
+
+        If packets of a flow take different paths, its bytes are those of `Topology.link_shares`.
+        """
+        own, found = self.jobs[job], dict[Hop, float]()
         for each in own.transfers(phase):
-            routes = own.routes(job, each, self.topology)
-            for number, route in enumerate(routes):
-                for hop in route:
-                    found[hop] = found.get(hop, 0) + flow_bytes(each.bytes, len(routes), number)
+            flows = own.flows_of(job, each, self.topology)
+            for number, flow in enumerate(flows):
+                size = flow_bytes(each.bytes, len(flows), number)
+                for hop, share in self.topology.link_shares(flow).items():
+                    found[hop] = found.get(hop, 0) + size * share
         return found
 
-    def bytes_by_host_hop(self, job: str, phase: Phase) -> dict[Hop, int]:
+    def bytes_by_host_hop(self, job: str, phase: Phase) -> dict[Hop, float]:
         """Return `bytes_by_hop` for the links of hosts alone, which depend on no choice of a switch."""
+        if self.topology.spreads_packets:
+            hosts = frozenset(self.topology.hosts)
+            everything = self.bytes_by_hop(job, phase)
+            return {hop: size for hop, size in everything.items() if not hosts.isdisjoint(hop.link.ends)}
         own, sent, received = self.jobs[job], Counter[tuple[str, int]](), Counter[tuple[str, int]]()
         for each in own.transfers(phase):
             numbers = own.routed_flows(each, self.topology)
@@ -195,7 +229,7 @@ class TrialSpec(Strict):
                     size = flow_bytes(each.bytes, len(numbers), index)
                     sent[flow.sender, flow.nics[0]] += size
                     received[flow.receiver, flow.nics[1]] += size
-        found = Counter[Hop]()
+        found = defaultdict[Hop, float](int)
         for (host, nic), size in sent.items():
             found[self.topology.first_hop(host, nic)] += size
         for (host, nic), size in received.items():

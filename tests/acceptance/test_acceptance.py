@@ -126,6 +126,11 @@ def test_a_survey_names_the_link() -> None:
     assert failed(survey_verdicts(TOPOLOGY, surveyed(**dead), LIMITS)) == [("link s3", "lost")]
     cut = {f"{one}_{other}": {"lost_large": 10, "rtt_ms": None} for one, other in PAIRS if "s2" in (one, other)}
     assert failed(survey_verdicts(TOPOLOGY, surveyed(**cut), LIMITS)) == [("link s2", "lost_whole")]
+    chance = {pair: {"lost_small": count} for pair, count in (("s0_s3", 1), ("s3_s1", 2), ("s3_s2", 1))}
+    (lossy,) = (each for each in survey_verdicts(TOPOLOGY, surveyed(**chance), LIMITS) if each.verdict == "fail")
+    assert (lossy.of, lossy.found) == ("link s3", "2, on 3 of 6 paths over it")
+    ambiguous = surveyed(s0_s3={"lost_small": 1}, s1_s3={"lost_small": 1})
+    assert failed(survey_verdicts(TOPOLOGY, ambiguous, LIMITS)) == [("s0 to s3", "lost"), ("s1 to s3", "lost")]
     strange = surveyed()
     strange.mtu_bytes["s1", 0] = 9000  # type: ignore[index]
     assert failed(survey_verdicts(TOPOLOGY, strange, LIMITS)) == [("host s1", "mtu_bytes")]

@@ -348,6 +348,8 @@ def test_journals_of_earlier_versions_are_moved_and_replayed(tmp_path, monkeypat
     (former / "id.json").write_text('{"run": "x", "pending": [{"kind": "a"}, {"kind": "b"}]}')
     monkeypatch.setattr(undo_journal, "FORMER_JOURNALS", former)
     assert undo_journal.runs_with_journal(folder) == ["id"]
+    assert str(undo_journal.run_path("id", folder)) == "x"
+    assert undo_journal.run_path("other", folder) is None
 
     def undo(entry):
         if entry["kind"] == "a":

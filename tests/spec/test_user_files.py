@@ -118,6 +118,13 @@ def test_a_new_experiment_is_valid_as_it_is(folder: Path, capsys: pytest.Capture
     assert "found '../x', expected a name of at most 64 letters" in capsys.readouterr().err
 
 
+def test_a_new_experiment_may_have_a_name_that_yaml_reads_as_another_value(folder: Path) -> None:
+    assert main(["new", "null"]) == 0
+    assert main(["new", "12", "--from", "leaf-spine"]) == 0
+    assert load_experiment("null.yaml").name == "null"
+    assert load_experiment("12.yaml").cells[0].spec.topology.name == "12"
+
+
 def test_a_folder_is_no_file(folder: Path) -> None:
     for path in (".", "..", "./", str(folder)):
         with pytest.raises(SpecError, match="found a folder, expected a file that can be read"):

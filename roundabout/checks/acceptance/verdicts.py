@@ -23,6 +23,7 @@ Routes = Sequence[Route]
 """Routes of ever coarser parts: of links in one direction, and of links in both, for example."""
 ALL = "all hosts"
 FEW = 0.2
+BY_CHANCE = ("lost", "lost_whole", "resent")  # a path that lost nothing may still cross a lossy link
 TCP_ALONE = ("marked_two", "marked_many", "resent")  # counted by the kernel
 MAY_BE_MISSING = ("drops", "pauses")  # on unsampled switches or without PFC
 
@@ -287,6 +288,9 @@ def _judge_paths(
     for route in routes:
         if blamed := find_suspects(route, bad, values.keys() - set(bad)):
             return [replace(worst, of=each) for each in blamed]
+    if name in BY_CHANCE and len(bad) > 1 and len(shared := find_suspects(routes[-1], bad, ())) == 1:
+        crossing = sum(shared[0] in routes[-1](pair) for pair in values)
+        return [replace(worst, of=shared[0], found=f"{worst.found}, on {len(bad)} of {crossing} paths over it")]
     return [judge_figure(" to ".join(pair), name, _exactly(values[pair]), limits) for pair in bad]
 
 

@@ -15,6 +15,7 @@ from roundabout.spec.assembly.library import EXPERIMENTS
 from roundabout.spec.base import NAME_RULE, Name
 from roundabout.spec.fabrics import FABRICS, Fabric, write_topology
 from roundabout.spec.flow_readers import Scene, read_scene
+from roundabout.spec.reader.yaml_source import dump
 from roundabout.spec.topology import Topology
 from roundabout.store.files import write_text
 from roundabout.terminal.lines import print_line
@@ -150,7 +151,8 @@ def _on_a_fabric(fabric: Fabric) -> dict[str, str]:
 def _fill_template(name: str, values: dict[str, str]) -> str:
     """Return the commented experiment of that name."""
     schema = EXPERIMENTS / "schema" / "experiment.json"
-    places = {"NAME": name, "SCHEMA": str(schema), "FIELDS": str(REFERENCE if IS_CHECKOUT else schema)}
+    fields = {f"{field}: NAME": dump({field: name}).rstrip() for field in ("name", "topology")}  # quotes `null`
+    places = {**fields, "NAME": name, "SCHEMA": str(schema), "FIELDS": str(REFERENCE if IS_CHECKOUT else schema)}
     return _fill(_fill(TEMPLATE.read_text(), values), places)
 
 

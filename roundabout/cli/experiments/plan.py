@@ -137,7 +137,9 @@ def describe_routes(specs: Iterable[TrialSpec]) -> list[str]:
     lines: dict[str, None] = {}
     for spec in specs:
         routing = spec.topology.routing
-        if routing is not None and not spec.topology.is_tree:
+        if routing is not None and spec.topology.spreads_packets:
+            lines[f"routes of {spec.topology.name} ({routing.name}): packets of a flow take different paths"] = None
+        elif routing is not None and not spec.topology.is_tree:
             reported = f", {routing.hash} hash" if routing.name != "static" else ""
             lines[f"routes of {spec.topology.name} ({routing.name}, seed {routing.seed}{reported}):"] = None
             if spec.cluster:

@@ -143,7 +143,7 @@ def _circles(spec: TrialSpec, job: str) -> dict[str, Circle]:
     ends_ms = list(itertools.accumulate(phase.duration_ms for phase in phases))
     arcs: dict[str, list[Arc]] = {hop.link.name: [] for hop in spec.hops(job)}
     for phase, end_ms in zip(phases, ends_ms, strict=True):
-        busier: dict[str, int] = {}
+        busier: dict[str, float] = {}
         for hop, size in spec.bytes_by_hop(job, phase).items():
             busier[hop.link.name] = max(busier.get(hop.link.name, 0), size)
         for link, size in busier.items():

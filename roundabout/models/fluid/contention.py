@@ -70,8 +70,8 @@ def _phase_demands(phase: SendPhase) -> dict[Direction, float]:
     for stream in phase.streams:
         own = stream.size / phase.alone_ms
         paces.append(own if stream.passes_on is None else max(own, paces[stream.passes_on]))
-        for edge in stream.path:
-            demands[edge] = demands.get(edge, 0.0) + paces[-1]
+        for edge, share in stream.links:
+            demands[edge] = demands.get(edge, 0.0) + share * paces[-1]
     return demands
 
 
@@ -82,7 +82,7 @@ def _sends(job: FluidJob) -> list[SendPhase]:
 def _without_free_links(job: FluidJob, sets: DisjointSets, contended: set[Hashable]) -> FluidJob:
     def freed(stream: Stream) -> Stream:
         is_free = not stream.path or sets.find(stream.path[0]) not in contended
-        return replace(stream, path=()) if is_free else stream
+        return replace(stream, path=(), shares=()) if is_free else stream
 
     phases = tuple(
         replace(phase, streams=tuple(map(freed, phase.streams))) if isinstance(phase, SendPhase) else phase

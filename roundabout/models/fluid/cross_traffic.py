@@ -51,8 +51,9 @@ def residual_of_loads(spec: TrialSpec) -> dict[Direction, float]:
     for traffic in spec.cross_traffic.values():
         taken = traffic.load_gbps * BYTES_PER_MS_OF_GBPS / len(traffic.receivers)
         for flow in traffic.flows:
-            for edge in spec.topology.directions(spec.topology.path(*flow)):
-                left[edge] = max(left[edge] - taken, 0.0)
+            for hop, share in spec.topology.link_shares(flow).items():
+                edge = spec.topology.direction(*hop)
+                left[edge] = max(left[edge] - share * taken, 0.0)
     return left
 
 
@@ -90,8 +91,8 @@ def _flows_by_edge(spec: TrialSpec, schedules: Mapping[str, Schedule]) -> dict[D
         traffic = spec.cross_traffic[name]
         for place, flow in enumerate(traffic.flows):
             own = each.receivers == place
-            for edge in spec.topology.directions(spec.topology.path(*flow)):
-                parts[edge].append(np.stack([each.starts_ms[own], each.sizes[own]]))
+            for hop, share in spec.topology.link_shares(flow).items():
+                parts[spec.topology.direction(*hop)].append(np.stack([each.starts_ms[own], share * each.sizes[own]]))
     together = {edge: np.concatenate(flows, axis=1) for edge, flows in parts.items()}
     ordered = {edge: flows[:, np.argsort(flows[0], kind="stable")] for edge, flows in together.items()}
     return {edge: (starts_ms, sizes) for edge, (starts_ms, sizes) in ordered.items()}

@@ -147,6 +147,7 @@ class Engine:
             self._new("struct fluid_stream[]", streams),
             self._new("struct fluid_barrier[]", [(len(each.workers), len(each.awaits)) for each in barriers]),
             self._new("int32_t[]", [self._edges[edge] for each in job.streams for edge in each.path]),
+            self._new("double[]", [share for each in job.streams for _, share in each.links]),
             self._new("int32_t[]", [place for each in barriers for place in (*each.workers, *each.awaits)]),
         )
 

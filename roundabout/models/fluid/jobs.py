@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs in the flow-level model: phases of streams between workers, each stream on its path through the tree."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import repeat
 
 from roundabout.core.disjoint_sets import DisjointSets
 from roundabout.models.fluid.mltcp import Factor, factor_of
@@ -11,7 +12,7 @@ from roundabout.spec import TrialSpec
 from roundabout.spec.cassini import Timetable
 from roundabout.spec.job import ResolvedJob
 from roundabout.spec.patterns import Transfer, find_feeders, flow_bytes
-from roundabout.spec.topology import Direction, Topology
+from roundabout.spec.topology import Direction, Hop, Topology
 
 Path = tuple[Direction, ...]
 
@@ -32,7 +33,8 @@ class Stream:
 
     Its `size` bytes appear at a constant rate over the phase's `alone_ms`.
 
-    With `passes_on`, the index of an earlier stream of the phase, they appear as the bytes of that stream arrive.
+    With `passes_on`, the index of an earlier stream of the phase, they appear as the bytes of that stream arrive. Each
+    link of the path carries all bytes, or with `shares` that share of them.
     """
 
     sender: int
@@ -40,6 +42,12 @@ class Stream:
     path: Path
     size: float
     passes_on: int | None = None
+    shares: tuple[float, ...] = ()
+
+    @property
+    def links(self) -> Iterable[tuple[Direction, float]]:
+        """Return the links of the path, each with the share of the stream's bytes that it carries."""
+        return zip(self.path, self.shares or repeat(1.0))  # noqa: B905 - `repeat` has no end
 
 
 @dataclass(frozen=True)
@@ -144,9 +152,11 @@ def fluid_job(name: str, job: ResolvedJob, topology: Topology, iterations: int, 
             continue
         assert phase.alone_ms is not None
         transfers = job.transfers(phase)
-        routes = [job.routes(name, each, topology) for each in transfers]
-        paths = [tuple(topology.directions(route) for route in each) for each in routes]
-        phases.append(_make_phase(transfers, paths, phase.alone_ms))
+        flows = [job.flows_of(name, each, topology) for each in transfers]
+        shares = [[topology.link_shares(flow) for flow in each] for each in flows]
+        paths = [[topology.directions(tuple(shared)) for shared in each] for each in shares]
+        send_phase = _make_phase(transfers, paths, phase.alone_ms)
+        phases.append(_spread(send_phase, shares) if topology.spreads_packets else send_phase)
     return FluidJob(
         phases=tuple(phases),
         workers=len(job.workers),
@@ -158,6 +168,13 @@ def fluid_job(name: str, job: ResolvedJob, topology: Topology, iterations: int, 
         factor=factor_of(job.transport),
         timetable=job.held_timetable,
     )
+
+
+def _spread(phase: SendPhase, shares: Sequence[Sequence[Mapping[Hop, float]]]) -> SendPhase:
+    """Return the phase with the shares of its streams' links, of each flow of each transfer."""
+    of_streams = [tuple(shared.values()) for each in shares for shared in each]
+    streams = (replace(stream, shares=own) for stream, own in zip(phase.streams, of_streams, strict=True))
+    return replace(phase, streams=tuple(streams))
 
 
 def make_send_phase(transfers: Sequence[Transfer], paths: Sequence[Path], alone_ms: float) -> SendPhase:

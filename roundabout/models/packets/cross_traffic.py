@@ -96,7 +96,7 @@ class AddedTraffic:
         topology, transport = ports.topology, self.traffic.transport
         hosts = (topology.hosts.index(flow.sender), topology.hosts.index(flow.receiver))
         routes = ports.route(flow), ports.route(flow.turned)
-        rate_gbps = topology.first_hop(flow.sender, flow.nics[0]).link.payload_rate_gbps
+        rate_gbps = sum(first.link.payload_rate_gbps for first, _ in topology.planes(flow))
         values = transport_values(transport, rate_gbps)
         plan: Structure | None = None
         if transport.name in NAMES:

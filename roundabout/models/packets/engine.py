@@ -109,6 +109,13 @@ class Engine:
         numbers = (out, len(out), back, len(back), priority, *hosts)
         return int(self._library.packets_add_pair(self._engine, *numbers, plan))
 
+    def set_routing(self, plan: Structure) -> None:
+        """Let packets find their paths by a routing_plan, before queue pairs are added.
+
+        Then the routes of `add_pair` are the ports by which each of the two hosts sends.
+        """
+        self._library.packets_set_routing(self._engine, plan)
+
     def share_buffer(self, plan: Structure, headroom_bytes: Mapping[int, int]) -> None:
         """Let the ports of a switch share a buffer by a buffer_plan.
 
@@ -271,9 +278,10 @@ class Engine:
         marked = self._mark_counters()
         switch_ports = [number for number, is_switch in enumerate(self._is_switch) if is_switch]
         places = tuple((port, queue) for port in switch_ports for queue in self._queues)
-        widths = (len(PORT_COLUMNS) * len(self._is_switch), len(marked), len(HOST_COLUMNS) * self._hosts)
-        parts = np.split(table, np.cumsum([*widths, len(QUEUE_COLUMNS) * len(places)]), axis=1)
-        ports, marks, hosts, queues, buffers = parts
+        widths = [len(PORT_COLUMNS) * len(self._is_switch), len(HOST_COLUMNS) * self._hosts]
+        widths += [len(QUEUE_COLUMNS) * len(places)]
+        widths += [width - sum(widths) - len(marked)]
+        ports, hosts, queues, buffers, marks = np.split(table, np.cumsum(widths), axis=1)
         return Samples(
             ports=_by_column(ports, PORT_COLUMNS),
             hosts=_by_column(hosts, HOST_COLUMNS),

@@ -52,9 +52,8 @@ class QueuePairs:
     def _add(self, flow: Flow) -> int:
         topology, one, other = self.ports.topology, flow.sender, flow.receiver
         hosts = (topology.hosts.index(one), topology.hosts.index(other))
-        rate_gbps = next(link.payload_rate_gbps for link in topology.links if one in link.ends)
         routes = self.ports.route(flow), self.ports.route(flow.turned)
-        values = transport_values(self.job.transport, rate_gbps)
+        values = transport_values(self.job.transport, self.ports.send_gbps(one))
         if self.job.transport.name in NAMES:
             plan = connection_plan(self.tcp, self.job.transport, values)
             pair = self.engine.add_connection(*routes, hosts, plan, self.priority)

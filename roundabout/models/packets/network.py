@@ -3,6 +3,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.models.packets.hardware_defaults import Fabric, frame_bytes, payload_bytes
@@ -34,12 +35,26 @@ class Ports:
     routes: dict[Flow, tuple[int, ...]] = field(default_factory=dict)
     """The requested ones: hosts have several queue pairs on each."""
 
+    @cached_property
+    def switches(self) -> Mapping[str, int]:
+        """Return the number of each switch."""
+        return {name: number for number, name in enumerate(self.topology.switches)}
+
     def route(self, flow: Flow) -> tuple[int, ...]:
-        """Return the ports that a flow crosses from one host to another."""
+        """Return the ports that a flow crosses from one host to another.
+
+        If packets of a flow take different paths, return the ports by which they leave the first host.
+        """
         if flow not in self.routes:
-            path = self.topology.directions(self.topology.path(*flow))
-            self.routes[flow] = tuple(self.numbers[direction] for direction in path)
+            spreads, planes = self.topology.spreads_packets, self.topology.planes
+            path = tuple(first for first, _ in planes(flow)) if spreads else self.topology.path(*flow)
+            self.routes[flow] = tuple(self.numbers[direction] for direction in self.topology.directions(path))
         return self.routes[flow]
+
+    def send_gbps(self, host: str) -> float:
+        """Return the payload rate of a host's first NIC, or of all NICs if each flow takes them all, in Gbit/s."""
+        routing, links = self.topology.routing, self.topology.links_of(host)
+        return sum(link.payload_rate_gbps for link in (links if routing and routing.planes else links[:1]))
 
 
 def number_ports(topology: Topology) -> Ports:
@@ -78,10 +93,10 @@ def ecn_thresholds(spec: TrialSpec, fabric: Fabric) -> Ecn:
 def plan_ports(spec: TrialSpec, fabric: Fabric, ports: Ports) -> list[Structure]:
     """Return the plan of each port. Lossless links have PFC unless the trial's queues drop. Raises UnsupportedError."""
     ecn = ecn_thresholds(spec, fabric)
-    return [_plan_port(spec, fabric, ecn, Hop(link, *ends)) for ends, link in ports.directions]
+    return [_plan_port(spec, fabric, ecn, ports, Hop(link, *ends)) for ends, link in ports.directions]
 
 
-def _plan_port(spec: TrialSpec, fabric: Fabric, ecn: Ecn, hop: Hop) -> Structure:
+def _plan_port(spec: TrialSpec, fabric: Fabric, ecn: Ecn, ports: Ports, hop: Hop) -> Structure:
     link, delay_us = hop.link, spec.topology.hop_delay_us(hop)
     payload, line = (rate * BYTES_PER_S_OF_GBPS for rate in (link.payload_rate_gbps, link.line_rate_gbps))
     longest = spec.topology.queue_bytes or (-1 if spec.topology.buffer else drop_tail_bytes(link.payload_rate_gbps))
@@ -102,7 +117,21 @@ def _plan_port(spec: TrialSpec, fabric: Fabric, ecn: Ecn, hop: Hop) -> Structure
         buffer_bytes=fabric.xoff_bytes + headroom_bytes(line, round_trip_s, frame),
         host=spec.topology.hosts.index(hop.sender) if from_host else -1,
         marks_on_arrival=fabric.marks_on_arrival,
+        from_switch=ports.switches.get(hop.sender, -1),
+        to_switch=ports.switches.get(hop.receiver, -1),
     )
+
+
+ROUTINGS = ("spray", "flowlet", "adaptive")
+"""By their numbers in native/c_api.h, from 1; 0 are routes that do not change."""
+
+
+def plan_routing(topology: Topology) -> Structure:
+    """Return the plan of how packets of one flow find different paths."""
+    routing = topology.routing
+    assert routing
+    gap_ps = round((routing.gap_us or 0) * PS_PER_US)
+    return make_structure("routing_plan", policy=1 + ROUTINGS.index(routing.name), gap_ps=gap_ps)
 
 
 def plan_nics(spec: TrialSpec, fabric: Fabric, seed: int) -> Structure:

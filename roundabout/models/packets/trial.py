@@ -3,7 +3,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,14 @@ from roundabout.models.packets.cross_traffic import NO_LOADS, Loads, PlayedTraff
 from roundabout.models.packets.engine import Engine, Samples, StopCheck, StuckError
 from roundabout.models.packets.hardware_defaults import Fabric, payload_bytes
 from roundabout.models.packets.jobs import AddedJob, add_jobs
-from roundabout.models.packets.network import BYTES_PER_S_OF_GBPS, Ports, number_ports, plan_nics, plan_ports
+from roundabout.models.packets.network import (
+    BYTES_PER_S_OF_GBPS,
+    Ports,
+    number_ports,
+    plan_nics,
+    plan_ports,
+    plan_routing,
+)
 from roundabout.models.packets.structures import PS_PER_MS, Structure
 from roundabout.models.packets.switches import add_switches
 from roundabout.spec import TrialSpec
@@ -107,6 +113,8 @@ def open_trial(
     nics, plans = plan_nics(spec, fabric, seed), plan_ports(spec, fabric, ports)
     engine = Engine(nics, plans, len(spec.topology.hosts), round(sample_ms * PS_PER_MS), round(lead_ms * PS_PER_MS))
     add_switches(engine, spec, ports)
+    if spec.topology.spreads_packets:
+        engine.set_routing(plan_routing(spec.topology))
     return engine, ports, add_jobs(engine, spec, ports, seed, fabric.tcp)
 
 
@@ -153,7 +161,7 @@ def _find_deadlock(engine: Engine, spec: TrialSpec, ports: Ports, lead_ms: float
     """Return the circular wait of paused links on the jobs' routes, or None if there is none."""
     directions = {Hop(link, *ends): number for number, (ends, link) in enumerate(ports.directions)}
     since = {hop: at for hop, number in directions.items() if (at := engine.paused_since_ps(number)) is not None}
-    pairs = (pair for job in spec.jobs for route in spec.routes_of(job) for pair in pairwise(route))
+    pairs = (pair for job in spec.jobs for pair in spec.turns(job))
     cycle = find_cycle(pair for pair in pairs if since.keys() >= set(pair))
     if not cycle:
         return None

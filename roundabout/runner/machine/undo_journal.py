@@ -124,9 +124,12 @@ def journals_of_other_machines(folder: Path) -> list[Path]:
 
 
 def run_path(run_id: str, folder: Path) -> Path | None:
-    """Return the absolute path of a run's folder from its journal, or None. Raises StoreError if it is damaged."""
-    path = folder / f"{run_id}.json"
-    return Path(files.read_json(path)["run"]) if path.exists() else None
+    """Return the absolute path of a run's folder from its journal in `folder` or in the former folder, or None.
+
+    Raises StoreError if it is damaged.
+    """
+    journals = (each / f"{run_id}.json" for each in (folder, FORMER_JOURNALS))
+    return next((Path(files.read_json(path)["run"]) for path in journals if path.exists()), None)
 
 
 def replay(folder: Path, undo: Undo, report: Callable[[str], None]) -> list[CleanupError]:

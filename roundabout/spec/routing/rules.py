@@ -2,15 +2,19 @@
 """The rule by which a switch chooses one of several cables.
 
 A flow takes a shortest path. At each switch where several cables lead on, a hash chooses one of them. Where hosts have
-several NICs, the flow's channel chooses those at its ends.
+several NICs, the flow's channel chooses those at its ends. Some rules choose for each packet or for each flowlet: then
+a flow has no path of its own, and its packets may overtake each other.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from roundabout.spec.base import Strict, drop_defaults
+from roundabout.spec.base import Positive, Strict, drop_defaults
 from roundabout.spec.routing.five_tuple import FiveTuple, hash_parts
+
+SPREADING = ("spray", "flowlet", "adaptive")
+"""Rules by which packets of one flow may take different paths."""
 
 
 class Routing(Strict):
@@ -20,11 +24,16 @@ class Routing(Strict):
     draws it. Collisions depend on the seed; a result for one seed is an example.
     """
 
-    name: Literal["static", "ecmp", "rail"] = Field(
+    name: Literal["static", "ecmp", "rail", "spray", "flowlet", "adaptive"] = Field(
         description="`static`: by input port and destination host; `ecmp`: by a hash of a flow's five-tuple; `rail`: "
-        "as `ecmp`, with several NICs a host, where a flow stays on its rail if both ends are on it"
+        "as `ecmp`, with several NICs a host, where a flow stays on its rail if both ends are on it; `spray`: each "
+        "packet takes one of the equal paths, drawn by its sender; `flowlet`: a flow draws another path after a "
+        "silence of `gap_us`; `adaptive`: each switch chooses the port with the shortest queue. With the last three, "
+        "hosts may have several NICs, too"
     )
-    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = Field(default=1, description="seed of the switches' hashes")
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = Field(
+        default=1, description="of `static`, `ecmp` and `rail`: seed of the switches' hashes"
+    )
     hash: Literal["same", "per-switch"] = Field(
         default="per-switch",
         description="of `ecmp` and `rail`; with the same hash on all switches flows polarize: a switch chooses among "
@@ -36,11 +45,32 @@ class Routing(Strict):
         description="of `rail`; whether data for another rail go to the GPU of that rail by NVLink first, which takes "
         "no time here, as NCCL's PXN does; default: they cross the spine",
     )
+    gap_us: Positive | None = Field(
+        default=None, description="of `flowlet`: silence after which a flow draws another path, in us"
+    )
+    planes: bool = Field(
+        default=False,
+        description="of `spray` and `adaptive`: whether a flow's packets take all NICs of its hosts in turn, each to "
+        "the receiver's NIC of the same number; default: a flow keeps its NICs, as with `rail`",
+    )
 
     @model_serializer(mode="wrap")
     def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Drop fields at their defaults, so that trial keys hashed before a field existed stay valid."""
-        return drop_defaults({"pxn": False}, handler(self))
+        return drop_defaults({"pxn": False, "gap_us": None, "planes": False}, handler(self))
+
+    @model_validator(mode="after")
+    def _has_the_fields_of_its_rule(self) -> Self:
+        if (self.gap_us is None) == (self.name == "flowlet"):
+            raise ValueError("gap_us with `flowlet`, and with it alone")
+        if self.planes and self.name not in {"spray", "adaptive"}:
+            raise ValueError("planes with `spray` or `adaptive` alone")
+        return self
+
+    @property
+    def spreads_packets(self) -> bool:
+        """Return True if packets of one flow may take different paths."""
+        return self.name in SPREADING
 
     def choose(self, flow: FiveTuple, switch: str, entered_by: str, count: int) -> int:
         """Return which of `count` cables a flow takes from `switch`, which it entered by the cable `entered_by`."""

@@ -23,7 +23,14 @@ from roundabout.runner import program_list
 from roundabout.runner.fidelity import Fidelity
 from roundabout.runner.hosts.host_group import Scaling
 from roundabout.runner.tables.trial_start import TrialStart
-from roundabout.runner.testbed import Check, Outcome, RunContext, TestbedProvider, refuse_switch_features
+from roundabout.runner.testbed import (
+    Check,
+    Outcome,
+    RunContext,
+    TestbedProvider,
+    refuse_spreading,
+    refuse_switch_features,
+)
 from roundabout.runner.trial.load_files import CROSSGEN, LoadError
 from roundabout.spec import Experiment, TrialSpec
 from roundabout.spec.errors import list_choices
@@ -77,6 +84,7 @@ class FluidProvider(TestbedProvider):
 
         Kinds of queues and buffers have no effect (FIDELITY).
         """
+        refuse_spreading(trial, "flows here have no packets, gaps or queues by which switches could choose", ("spray",))
         refuse_switch_features(trial, ("dwrr",), "higher priorities come first, strictly")
         if refused := find_nic_setting(trial, {job.transport.name for job in trial.jobs.values()}):
             raise UnplayableError(refused, "play it with --testbed packets: here flows share links without packets")

@@ -14,7 +14,14 @@ from roundabout.runner.hosts.playbooks import run_playbook, temporary_inventory
 from roundabout.runner.hosts.programs import call, check_call
 from roundabout.runner.machine.undo_journal import Entry, apply_in_parallel, raise_together
 from roundabout.runner.session.host_settings import settings_command
-from roundabout.runner.testbed import Check, ExporterTarget, refuse_mixes, refuse_switch_features, refuse_trees
+from roundabout.runner.testbed import (
+    Check,
+    ExporterTarget,
+    refuse_mixes,
+    refuse_spreading,
+    refuse_switch_features,
+    refuse_trees,
+)
 from roundabout.runner.transports import TOOL, object_folder
 from roundabout.runner.trial.captures import check_capture_budget
 from roundabout.runner.trial.jobs import check_source_ports
@@ -96,6 +103,7 @@ class LabProvider(SshTestbedProvider):
         refuse_switch_features(
             trial, trial.switch_features, "a lab's port has queues of fixed lengths, which mark as they stand"
         )
+        refuse_spreading(trial, "a lab's switches look up the cable of a whole flow")
         refuse_mixes(trial)
         refuse_trees(trial)
         refuse_hidden_flows(trial)

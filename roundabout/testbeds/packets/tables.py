@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of a trial that was played packet by packet, as a testbed would have measured them."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -157,14 +158,16 @@ def _switch_buffers(spec: TrialSpec, samples: _Samples) -> Iterator[Columns]:
 
 
 def _marks(spec: TrialSpec, samples: _Samples) -> Iterator[Columns]:
+    sources = defaultdict[int, list[tuple[int, Integers]]](list)
+    for (number, source), counted in samples.marks.items():
+        if counted[-1] > 0:
+            sources[number].append((source, counted))
     for number, switch, port in _switch_ports(spec, samples):
-        for (at, source), counted in samples.marks.items():
+        for source, counted in sources[number]:
             # As in a lab, a source appears with its first mark.
             rows = slice(int(np.argmax(counted > 0)), None)
-            if at == number and counted[-1] > 0:
-                length = len(counted[rows])
-                whose = _repeated({**port, "source": spec.topology.hosts[source]}, length)
-                yield {**samples.place(switch, rows), **whose, "marks": counted[rows]}
+            whose = _repeated({**port, "source": spec.topology.hosts[source]}, len(counted[rows]))
+            yield {**samples.place(switch, rows), **whose, "marks": counted[rows]}
 
 
 def _device_counters(spec: TrialSpec, samples: _Samples) -> Iterator[Columns]:

@@ -19,7 +19,14 @@ from roundabout.runner.machine import machine_lease
 from roundabout.runner.machine.state import STATE
 from roundabout.runner.machine.undo_journal import JOURNALS, Entry, LostHostsError, apply_in_parallel, open_journal
 from roundabout.runner.session.host_settings import settings_command
-from roundabout.runner.testbed import Check, ExporterTarget, refuse_mixes, refuse_switch_features, refuse_trees
+from roundabout.runner.testbed import (
+    Check,
+    ExporterTarget,
+    refuse_mixes,
+    refuse_spreading,
+    refuse_switch_features,
+    refuse_trees,
+)
 from roundabout.runner.transports import BUILT, object_folder
 from roundabout.runner.trial.captures import check_capture_budget
 from roundabout.runner.trial.jobs import check_source_ports
@@ -98,6 +105,7 @@ class RackProvider(SshTestbedProvider):
     def check_trial(self, trial: TrialSpec, /) -> None:
         """Raise RoundaboutError if the inventory lacks a part of the topology, or if hosts cannot run the trial."""
         refuse_switch_features(trial, ("topology.buffer", "dwrr"), "the inventory alone says how switches are set")
+        refuse_spreading(trial, "the inventory does not say that switches spread packets, so reports cannot claim it")
         refuse_mixes(trial)
         refuse_trees(trial)
         check_source_ports(trial)

@@ -22,13 +22,18 @@ struct Cluster {
   double any(double least, double most) { return std::uniform_real_distribution(least, most)(random); }
   int any(int least, int most) { return std::uniform_int_distribution(least, most)(random); }
 
-  std::vector<Edge *> path(std::size_t a, std::size_t b) {
+  // Some streams are spread between switches: half of their bytes cross each of these links.
+  std::vector<StreamLink> path(std::size_t a, std::size_t b) {
     const std::size_t above_a = kHosts + a % kTors, above_b = kHosts + b % kTors;
     if (a == b)
       return {};
     if (above_a == above_b)
-      return {engine.edge(2 * a), engine.edge(2 * b + 1)};
-    return {engine.edge(2 * a), engine.edge(2 * above_a), engine.edge(2 * above_b + 1), engine.edge(2 * b + 1)};
+      return {{engine.edge(2 * a), 1}, {engine.edge(2 * b + 1), 1}};
+    const double share = any(0, 2) ? 1 : 0.5;
+    return {{engine.edge(2 * a), 1},
+            {engine.edge(2 * above_a), share},
+            {engine.edge(2 * above_b + 1), share},
+            {engine.edge(2 * b + 1), 1}};
   }
 
   // Two phases among some workers: a ring, and a line that passes on.
@@ -79,7 +84,7 @@ void expect_shares_of_all(Engine &engine) {
       const auto [link, is_new] = links.try_emplace(hop->edge, static_cast<int>(shares.links()));
       if (is_new)
         shares.add_link(hop->edge->limit);
-      shares.add_hop(link->second);
+      shares.add_hop(link->second, hop->share);
     }
   }
   shares.solve();
@@ -130,8 +135,8 @@ TEST(Fluid, WhatIsSentIsCarriedByEachLinkOnItsWay) {
   std::map<const Edge *, double> expected;
   for (const Phase &phase : plan.phases)
     for (const Stream &stream : phase.streams)
-      for (const Edge *edge : stream.path)
-        expected[edge] += 7 * stream.bytes;
+      for (const StreamLink &link : stream.path)
+        expected[link.edge] += 7 * link.share * stream.bytes;
   cluster.engine.add(plan);
   std::int64_t instants = 1'000'000;
   EXPECT_EQ(cluster.engine.run(1e9, instants), std::vector<std::size_t>{0});

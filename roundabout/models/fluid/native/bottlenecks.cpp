@@ -14,7 +14,8 @@ enum : char { kNew, kOpen, kDone };
 Bottlenecks::Bottlenecks(const Shares &shares, std::span<const std::size_t> sender_of)
     : shares_(shares), sender_of_(sender_of), varies_(shares.flows_.size()), states_(shares.links_.size()) {
   const auto &flows = shares_.flows_;
-  is_ordered_ = std::ranges::all_of(flows, [&flows](const auto &flow) { return flow.priority == flows[0].priority; });
+  is_ordered_ = !shares_.has_fractions_ &&
+                std::ranges::all_of(flows, [&flows](const auto &flow) { return flow.priority == flows[0].priority; });
   for (const auto &flow : flows)
     if (is_ordered_ && flow.bottleneck >= 0)
       is_ordered_ = append_in_order(flow.bottleneck);

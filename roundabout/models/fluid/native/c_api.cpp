@@ -36,14 +36,14 @@ namespace {
 
 std::vector<fluid::Phase> read_phases(fluid_engine *engine, std::span<const fluid_phase> phases,
                                       const fluid_stream *streams, const fluid_barrier *barriers,
-                                      const std::int32_t *paths, const std::int32_t *members) {
+                                      const std::int32_t *paths, const double *shares, const std::int32_t *members) {
   std::vector<fluid::Phase> found;
   for (const fluid_phase &each : phases) {
     fluid::Phase &phase = found.emplace_back(fluid::Phase{each.ms, each.sends != 0});
     for (std::int32_t i = 0; i < each.streams; i++, streams++) {
       auto &path = phase.streams.emplace_back(fluid::Stream{*streams}).path;
       for (std::int32_t link = 0; link < streams->links; link++)
-        path.push_back(engine->edge(fluid::index(*paths++)));
+        path.push_back({engine->edge(fluid::index(*paths++)), *shares++});
     }
     for (std::int32_t i = 0; i < each.barriers; i++, barriers++) {
       fluid::Barrier &barrier = phase.barriers.emplace_back();
@@ -60,17 +60,18 @@ std::vector<fluid::Phase> read_phases(fluid_engine *engine, std::span<const flui
 
 std::size_t fluid_add(fluid_engine *engine, const fluid_job *job, const double *stretches, std::size_t stretch_count,
                       const fluid_phase *phases, std::size_t phase_count, const fluid_stream *streams,
-                      const fluid_barrier *barriers, const std::int32_t *paths, const std::int32_t *members) {
+                      const fluid_barrier *barriers, const std::int32_t *paths, const double *shares,
+                      const std::int32_t *members) {
   fluid::Plan plan{*job};
   plan.stretches.assign(stretches, stretches + stretch_count);
-  plan.phases = read_phases(engine, std::span(phases, phase_count), streams, barriers, paths, members);
+  plan.phases = read_phases(engine, std::span(phases, phase_count), streams, barriers, paths, shares, members);
   return engine->add(std::move(plan));
 }
 
 void fluid_replace(fluid_engine *engine, std::size_t job, const fluid_phase *phases, std::size_t phase_count,
                    const fluid_stream *streams, const fluid_barrier *barriers, const std::int32_t *paths,
-                   const std::int32_t *members) {
-  engine->replace(job, read_phases(engine, std::span(phases, phase_count), streams, barriers, paths, members));
+                   const double *shares, const std::int32_t *members) {
+  engine->replace(job, read_phases(engine, std::span(phases, phase_count), streams, barriers, paths, shares, members));
 }
 
 void fluid_stop(fluid_engine *engine, std::size_t job) { engine->stop(job); }

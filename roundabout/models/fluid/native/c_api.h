@@ -63,16 +63,17 @@ void fluid_balance(struct fluid_engine *engine, const int32_t *up, const int32_t
                    size_t choices, double interval_ms);
 
 // Adds a job and returns its number. `streams` and `barriers` are those of all phases in order; `paths` has the links
-// of all streams, and `members` the workers and then the awaited streams of each barrier.
+// of all streams, `shares` the share of the stream's bytes that each of these carries, and `members` the workers and
+// then the awaited streams of each barrier.
 size_t fluid_add(struct fluid_engine *engine, const struct fluid_job *job, const double *stretches,
                  size_t stretch_count, const struct fluid_phase *phases, size_t phase_count,
                  const struct fluid_stream *streams, const struct fluid_barrier *barriers, const int32_t *paths,
-                 const int32_t *members);
+                 const double *shares, const int32_t *members);
 
 // Replaces a job's phases from its next phase on, by as many phases. The job must have one worker.
 void fluid_replace(struct fluid_engine *engine, size_t job, const struct fluid_phase *phases, size_t phase_count,
                    const struct fluid_stream *streams, const struct fluid_barrier *barriers, const int32_t *paths,
-                   const int32_t *members);
+                   const double *shares, const int32_t *members);
 
 void fluid_stop(struct fluid_engine *engine, size_t job);
 

@@ -19,6 +19,11 @@ template <typename Each> std::size_t find_or_append(std::vector<Each> &all, cons
   return place;
 }
 
+// Returns the units of a stream's bound that count on one of its links.
+std::int64_t units_on(const Hop &hop, std::int64_t bound_units) {
+  return hop.share == 1 ? bound_units : std::llround(static_cast<double>(bound_units) * hop.share);
+}
+
 // Returns true if the flow has no backlog, so that it can send only what its feeder delivers.
 bool sends_only_inflow(const Flow &flow) {
   return flow.feeder && flow.feeder->is_on_links && flow.waiting <= 0 && !flow.builds_backlog;
@@ -231,7 +236,7 @@ void Engine::remove_from_links(Flow &flow) {
     *hop->pointer_here = hop->next;
     if (hop->next)
       hop->next->pointer_here = hop->pointer_here;
-    hop->edge->bound_units -= flow.bound_units;
+    hop->edge->bound_units -= units_on(*hop, flow.bound_units);
     hop->edge->streams--;
     update_edge(*hop->edge, true);
   }
@@ -242,10 +247,9 @@ void Engine::set_demand(Flow &flow, double demand, double bound, bool is_changed
   flow.demand = demand;
   flow.bound = bound;
   if (flow.hops != flow.hops_end) {
-    const std::int64_t more = to_units(bound) - flow.bound_units;
-    flow.bound_units += more;
+    const std::int64_t had = std::exchange(flow.bound_units, to_units(bound));
     for (Hop *hop = flow.hops; hop != flow.hops_end; hop++) {
-      hop->edge->bound_units += more;
+      hop->edge->bound_units += units_on(*hop, flow.bound_units) - units_on(*hop, had);
       update_edge(*hop->edge, is_changed);
     }
   }
@@ -271,7 +275,7 @@ void Engine::update_edge(Edge &edge, bool streams) {
 double Engine::congested_limit(const Edge &edge) const {
   double demand = 0;
   for (const Hop *hop = edge.first; hop; hop = hop->next)
-    demand += hop->flow->demand;
+    demand += hop->flow->demand * hop->share;
   return edge.first && edge.first->next && demand > edge.capacity * kRounding ? edge.capacity * congested_
                                                                               : edge.capacity;
 }
@@ -378,7 +382,7 @@ int Engine::add_to_shares(Flow &flow, Shares &shares) {
       continue; // a link that became tight just now is dirty, so the set is solved again
     if (edge.set_index < 0)
       edge.set_index = shares.add_link(edge.limit);
-    shares.add_hop(edge.set_index);
+    shares.add_hop(edge.set_index, hop->share);
   }
   return flow.set_index;
 }
@@ -479,7 +483,7 @@ void Engine::record_carried(Job &job) {
         auto &carried = carried_[static_cast<std::size_t>(hop->edge - edges_.data())];
         if (carried.size() <= sample)
           carried.resize(sample + 1);
-        carried[sample] += flow.rate * (to - from);
+        carried[sample] += hop->share * flow.rate * (to - from);
         from = std::max(to, std::nextafter(from, kInfinity));
       }
   });

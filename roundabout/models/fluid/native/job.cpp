@@ -44,7 +44,7 @@ double Flow::drained_ms() const {
 double Flow::narrowest_capacity() const {
   double capacity = kInfinity;
   for (const Hop *hop = hops; hop != hops_end; hop++)
-    capacity = std::min(capacity, hop->edge->capacity);
+    capacity = std::min(capacity, hop->edge->capacity / hop->share);
   return capacity;
 }
 
@@ -72,8 +72,8 @@ ActivePhase::ActivePhase(Job &job, const Phase &own)
     flow.pace = stream.bytes / phase.ms;
     flow.hash = (static_cast<std::uint64_t>(job.number) << 32) + i;
     flow.hops = next;
-    for (Edge *edge : stream.path)
-      *next++ = {&flow, edge};
+    for (const StreamLink &link : stream.path)
+      *next++ = {&flow, link.edge, link.share};
     flow.hops_end = next;
     flow.path_capacity = flow.narrowest_capacity();
     if (stream.passes_on >= 0) {

@@ -22,8 +22,14 @@ struct IntegrationStep;
 
 // --- what a job is: roundabout/models/fluid/jobs.py ------------------------------------------------------------------
 
+// A link of a stream's path, and the share of the stream's bytes that it carries.
+struct StreamLink {
+  Edge *edge;
+  double share;
+};
+
 struct Stream : fluid_stream {
-  std::vector<Edge *> path{};
+  std::vector<StreamLink> path{};
 };
 
 struct Barrier {
@@ -54,6 +60,7 @@ struct Plan : fluid_job {
 struct Hop {
   Flow *flow = nullptr;
   Edge *edge = nullptr;
+  double share = 1;                              // of the stream's bytes, that cross this link
   Hop *next = nullptr, **pointer_here = nullptr; // the next hop on the link; the pointer to this hop
 };
 

@@ -11,6 +11,7 @@ void Shares::clear() {
   flows_.clear();
   links_.clear();
   hops_.clear();
+  has_fractions_ = false;
 }
 
 int Shares::add_link(double capacity) {
@@ -26,8 +27,9 @@ int Shares::add_flow(double demand, double weight, int priority, int feeder) {
   return place;
 }
 
-void Shares::add_hop(int link) {
-  hops_.push_back(link);
+void Shares::add_hop(int link, double share) {
+  hops_.push_back({link, share});
+  has_fractions_ |= share != 1;
   flows_.back().hops_end++;
 }
 
@@ -52,14 +54,14 @@ void Shares::solve() {
 
 void Shares::index_flows() {
   flows_begin_.assign(links_.size() + 2, 0);
-  for (const int link : hops_)
-    flows_begin_[index(link) + 2]++;
+  for (const Hop &hop : hops_)
+    flows_begin_[index(hop.link) + 2]++;
   for (std::size_t link = 2; link < flows_begin_.size(); link++)
     flows_begin_[link] += flows_begin_[link - 1];
   flows_of_links_.resize(hops_.size());
   for (std::size_t flow = 0; flow < flows_.size(); flow++)
     for (int hop = flows_[flow].hops_begin; hop < flows_[flow].hops_end; hop++)
-      flows_of_links_[flows_begin_[index(hops_[index(hop)]) + 1]++] = static_cast<int>(flow);
+      flows_of_links_[flows_begin_[index(hops_[index(hop)].link) + 1]++] = static_cast<int>(flow);
 }
 
 std::span<const int> Shares::flows_on(int link) const {
@@ -117,8 +119,9 @@ void Shares::prepare(int priority) {
     flow.active = true;
     demand_levels_.push_back({flow.demand / flow.weight, static_cast<int>(i)});
     for (int at = flow.hops_begin; at < flow.hops_end; at++) {
-      Link &link = links_[index(hops_[index(at)])];
-      link.weight += flow.weight;
+      const Hop &hop = hops_[index(at)];
+      Link &link = links_[index(hop.link)];
+      link.weight += flow.weight * hop.share;
       link.active++;
     }
   }
@@ -137,9 +140,10 @@ void Shares::fix_rate(int place, double rate, int bottleneck) {
   flow.bottleneck = bottleneck;
   flow.active = false;
   for (int at = flow.hops_begin; at < flow.hops_end; at++) {
-    Link &link = links_[index(hops_[index(at)])];
-    link.left -= rate;
-    link.weight -= flow.weight;
+    const Hop &hop = hops_[index(at)];
+    Link &link = links_[index(hop.link)];
+    link.left -= rate * hop.share;
+    link.weight -= flow.weight * hop.share;
     link.active--;
   }
   for (int next = flow.first_follower; next >= 0; next = flows_[index(next)].next_follower)

@@ -22,7 +22,7 @@ public:
   // Adds traffic with a demand (bytes/ms) and a weight; calls of add_hop() add its links. If `feeder` is not
   // negative, it is an earlier flow of equal weight and priority, whose rate limits this flow's.
   int add_flow(double demand, double weight, int priority, int feeder);
-  void add_hop(int link);
+  void add_hop(int link, double share = 1); // of the flow's rate
 
   void set_weight(std::size_t flow, double weight) { flows_[flow].weight = weight; }
   // Computes the rates of all flows.
@@ -33,6 +33,10 @@ public:
 private:
   friend class Bottlenecks;
 
+  struct Hop {
+    int link;
+    double share;
+  };
   struct Flow {
     double demand, weight, rate;
     int priority, first_follower, next_follower, feeder;
@@ -60,7 +64,8 @@ private:
 
   std::vector<Flow> flows_;
   std::vector<Link> links_;
-  std::vector<int> hops_;
+  std::vector<Hop> hops_;
+  bool has_fractions_ = false;      // a flow's rate counts in part on some link
   std::vector<int> flows_of_links_; // flows, link by link
   std::vector<std::size_t> flows_begin_;
   std::vector<Level> demand_levels_, link_levels_; // scratch of share_among(): of flows, of links

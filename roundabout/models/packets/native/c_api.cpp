@@ -27,6 +27,8 @@ void packets_sample_queues(simulation *simulation, int queues) {
   simulation->sample_queues(static_cast<uint8_t>(queues));
 }
 
+void packets_set_routing(simulation *simulation, const routing_plan *plan) { simulation->fabric.set_routing(*plan); }
+
 uint32_t packets_add_pair(simulation *simulation, const uint32_t *out, size_t hops, const uint32_t *back,
                           size_t back_hops, int priority, uint32_t from_host, uint32_t to_host,
                           const reaction_plan *plan) {
@@ -93,7 +95,7 @@ void packets_iterations(const simulation *simulation, uint32_t job, uint32_t ran
 
 size_t packets_sample_count(const simulation *simulation) { return simulation->sample_count(); }
 size_t packets_row(const simulation *simulation) { return simulation->row(); }
-void packets_samples(const simulation *simulation, int64_t *into) { std::ranges::copy(simulation->samples(), into); }
+void packets_samples(const simulation *simulation, int64_t *into) { simulation->copy_samples(into); }
 size_t packets_mark_counters(const simulation *simulation, uint32_t *into) {
   for (const auto &each : simulation->fabric.mark_counters())
     if (into) {

@@ -44,6 +44,7 @@ struct port_plan {
   int64_t host;                                /* that sends into it, or -1 for a switch */
   int64_t marks_on_arrival;                    /* by the queue that a packet finds, and not by the one that it leaves */
   double loss;                                 /* share of data and ACKs that a switch's port drops at random */
+  int64_t from_switch, to_switch;              /* at its ends, counted from 0, or -1 for a host */
 };
 
 /* The packet memory that a switch's ports share. */
@@ -52,6 +53,15 @@ struct buffer_plan {
   int64_t xon_offset_bytes; /* a link goes on when it holds that much less than its threshold */
   double alpha;             /* a queue, or what came over a link, may hold alpha times the free bytes */
   int64_t is_lossless;
+};
+
+enum { FIXED_ROUTES, SPRAY, FLOWLET, ADAPTIVE };
+
+/* How packets find their paths. Without fixed routes, switches choose among the next hops on shortest paths: by a hash
+ * of the entropy that a sender draws for each packet or flowlet, or by the shortest queue. */
+struct routing_plan {
+  uint32_t policy;
+  int64_t gap_ps; /* of a flowlet: after a longer silence the sender draws another entropy */
 };
 
 enum { CNP_PER_QP, CNP_PER_HOST, CNP_PER_PORT };
@@ -153,8 +163,8 @@ struct traffic_result {
   int64_t streams;     /* of the present try */
 };
 
-/* A sample is a row of integers: a port_sample of each port, each counter of marks, a host_sample of each host, a
- * queue_sample of each sampled queue, and a buffer_sample of each shared buffer. Counters are cumulative. */
+/* A sample is a row of integers: a port_sample of each port, a host_sample of each host, a queue_sample of each sampled
+ * queue, a buffer_sample of each shared buffer, and each counter of marks. Counters are cumulative. */
 struct port_sample {
   int64_t tx_bytes, tx_packets, backlog_bytes, drops, marks;
   int64_t pauses; /* pause frames that it obeyed */
@@ -191,7 +201,11 @@ void packets_weigh_queues(struct simulation *simulation, uint32_t port, const in
 void packets_use_red(struct simulation *simulation, uint32_t port, double weight);
 void packets_sample_queues(struct simulation *simulation, int queues); /* a bit for each */
 
-/* Routes are ports there and back; both are empty within a host. */
+/* Before queue pairs are added. */
+void packets_set_routing(struct simulation *simulation, const struct routing_plan *plan);
+
+/* Routes are ports there and back; both are empty within a host. Without fixed routes they are the ports by which each
+ * of the two hosts sends, one for each plane. */
 uint32_t packets_add_pair(struct simulation *simulation, const uint32_t *out, size_t hops, const uint32_t *back,
                           size_t back_hops, int priority, uint32_t from_host, uint32_t to_host,
                           const struct reaction_plan *plan);

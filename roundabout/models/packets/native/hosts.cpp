@@ -4,6 +4,7 @@
 #include "roundabout/models/packets/native/jobs/jobs.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 namespace packets {
 
@@ -34,10 +35,7 @@ std::uint32_t Hosts::add_queue_pair(std::span<const std::uint32_t> out, std::spa
                                     int priority, std::uint32_t from_host, std::uint32_t to_host,
                                     const reaction_plan *plan) {
   QueuePair pair;
-  if (!out.empty()) {
-    pair.out = fabric_.add_route(out, from_host);
-    pair.back = fabric_.add_route(back, to_host);
-  }
+  std::tie(pair.out, pair.back) = fabric_.add_routes(out, back, from_host, to_host);
   pair.priority = static_cast<std::uint8_t>(priority);
   pair.from_host = from_host;
   pair.to_host = to_host;
@@ -64,8 +62,8 @@ std::uint32_t Hosts::add_connection(std::span<const std::uint32_t> out, std::spa
 std::uint32_t Hosts::add_queue_pair_like(std::uint32_t index, const reaction_plan *plan) {
   const QueuePair &like = pairs[index];
   QueuePair pair;
-  pair.out = like.out;
-  pair.back = like.back;
+  pair.out = fabric_.copy_route(like.out);
+  pair.back = fabric_.copy_route(like.back);
   pair.priority = like.priority;
   pair.from_host = like.from_host;
   pair.to_host = like.to_host;
@@ -212,7 +210,6 @@ std::uint32_t Hosts::make_reply(std::uint32_t index, Kind kind, Bytes frame_byte
   Packet &packet = forwarding_.packets[which];
   packet.seq = pair.expected;
   packet.pair = index;
-  packet.hop = pair.back;
   packet.payload = 0;
   packet.frame = static_cast<std::uint16_t>(frame_bytes);
   packet.kind = kind;
@@ -222,16 +219,21 @@ std::uint32_t Hosts::make_reply(std::uint32_t index, Kind kind, Bytes frame_byte
   return which;
 }
 
+void Hosts::send_reply(std::uint32_t which, Picos now) {
+  Packet &packet = forwarding_.packets[which];
+  forwarding_.enqueue(fabric_.begin(packet, pairs[packet.pair].back, now), which, now);
+}
+
 // --- turns at the NIC ------------------------------------------------------------------------------------------------
 
 void Hosts::request_turn(std::uint32_t index, Picos now) {
   rejoin_turn(index);
-  forwarding_.wake(fabric_.port_at(pairs[index].out), now);
+  forwarding_.wake(fabric_.nic_port(pairs[index].out), now);
 }
 
 void Hosts::rejoin_turn(std::uint32_t index) {
   QueuePair &pair = pairs[index];
-  Port &port = fabric_.ports[fabric_.port_at(pair.out)];
+  Port &port = fabric_.ports[fabric_.nic_port(pair.out)];
   QueuePairList &turn = port.turns[pair.priority];
   pair.waits_for_turn = true;
   pair.next_in_turn = kNone;
@@ -242,7 +244,7 @@ void Hosts::rejoin_turn(std::uint32_t index) {
 
 void Hosts::keep_turn(std::uint32_t index) {
   QueuePair &pair = pairs[index];
-  Port &port = fabric_.ports[fabric_.port_at(pair.out)];
+  Port &port = fabric_.ports[fabric_.nic_port(pair.out)];
   QueuePairList &turn = port.turns[pair.priority];
   pair.waits_for_turn = true;
   pair.next_in_turn = turn.head;

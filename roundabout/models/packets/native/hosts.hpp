@@ -61,6 +61,7 @@ public:
   void complete(const QueuePair &pair, Picos now);          // The receiver has acknowledged the message.
   // Makes an ACK, NACK or CNP of what the pair has received, and returns its place in the pool.
   std::uint32_t make_reply(std::uint32_t pair, Kind kind, Bytes frame_bytes);
+  void send_reply(std::uint32_t reply, Picos now);
   void request_turn(std::uint32_t pair, Picos now); // at the NIC
   void keep_turn(std::uint32_t pair);               // while the NIC sends its packet: it is next again
   void rejoin_turn(std::uint32_t pair);             // in the same case, but behind all others

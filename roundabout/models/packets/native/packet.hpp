@@ -15,9 +15,11 @@ struct Packet {
   Bytes seq;          // of its first byte in the queue pair's stream; of an ACK or NACK, what is expected next
   std::uint32_t next; // behind it in the same queue or on the same link
   std::uint32_t pair;
-  std::uint32_t hop; // its place among all routes' ports
+  std::uint32_t hop;  // its place among all routes' ports, or its plane if switches choose its path
+  std::uint32_t link; // by which it came, if switches choose its path
   std::uint16_t payload;
-  std::uint16_t frame; // as interfaces and queues count it
+  std::uint16_t frame;   // as interfaces and queues count it
+  std::uint16_t entropy; // that switches hash
   Kind kind;
   std::uint8_t priority;
   bool marked;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "roundabout/models/packets/native/simulation.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <type_traits>
@@ -14,7 +15,7 @@ template <typename Columns> constexpr std::size_t kColumns = sizeof(Columns) / s
 
 Simulation::Simulation(const nic_plan &nic, std::span<const port_plan> ports, std::size_t host_count, Picos sample,
                        Picos lead)
-    : nic_(nic), random_(nic.seed), fabric(nic_, ports), ecn(random_), mmu(events_, fabric, ecn),
+    : nic_(nic), random_(nic.seed), fabric(nic_, ports, random_), ecn(random_), mmu(events_, fabric, ecn),
       forwarding(events_, random_, fabric, mmu, ecn, hosts),
       hosts(events_, random_, nic_, fabric, forwarding, host_count, jobs), cross_traffic(events_, hosts),
       jobs(events_, hosts, cross_traffic), sample_(sample), lead_(lead) {}
@@ -95,9 +96,20 @@ std::size_t Simulation::row() const {
   for (const Port &port : fabric.ports)
     switch_ports += !port.is_host;
   const auto queues = static_cast<std::size_t>(std::popcount(sampled_queues_));
-  return kColumns<port_sample> * fabric.ports.size() + fabric.mark_counters().size() +
-         kColumns<host_sample> * hosts.counters.size() + kColumns<queue_sample> * queues * switch_ports +
-         kColumns<buffer_sample> * mmu.buffers().size();
+  return kColumns<port_sample> * fabric.ports.size() + kColumns<host_sample> * hosts.counters.size() +
+         kColumns<queue_sample> * queues * switch_ports + kColumns<buffer_sample> * mmu.buffers().size() +
+         fabric.mark_counters().size();
+}
+
+void Simulation::copy_samples(std::int64_t *into) const {
+  const std::size_t width = row(), counters = fabric.mark_counters().size(), others = width - counters;
+  auto sampled = samples_.begin();
+  for (const std::size_t marks : sampled_marks_) {
+    const auto length = static_cast<std::ptrdiff_t>(others + marks);
+    std::fill(std::copy(sampled, sampled + length, into), into + width, 0);
+    sampled += length;
+    into += width;
+  }
 }
 
 template <typename Columns> void Simulation::append(const Columns &columns) {
@@ -110,12 +122,12 @@ void Simulation::sample() {
     const QueueCounters c = port.read_counters(now_);
     append(port_sample{c.tx_bytes, c.tx_packets, port.backlog(), c.drops, c.marks, c.pauses, c.paused});
   }
-  for (const auto &each : fabric.mark_counters())
-    samples_.push_back(each.marks);
   for (const host_sample &each : hosts.counters)
     append(each);
   sample_switches();
-  sample_count_++;
+  for (const auto &each : fabric.mark_counters())
+    samples_.push_back(each.marks);
+  sampled_marks_.push_back(fabric.mark_counters().size());
   events_.cancel({EventKind::kSample});
   if (events_.next_at() < kNever || !jobs.running()) // Otherwise nothing would ever happen again.
     events_.set({EventKind::kSample}, now_ + sample_);

@@ -34,9 +34,9 @@ public:
 
   Picos now() const { return now_; }
   Picos lead() const { return lead_; } // the instant of the first sample
-  std::size_t sample_count() const { return sample_count_; }
-  const std::vector<std::int64_t> &samples() const { return samples_; }
-  std::size_t row() const;
+  std::size_t sample_count() const { return sampled_marks_.size(); }
+  std::size_t row() const;                     // values of a sample
+  void copy_samples(std::int64_t *into) const; // with 0 for counters of marks that were not there yet
 
 private:
   void begin();
@@ -48,8 +48,8 @@ private:
   Picos now_ = 0, sample_ = 0, lead_ = 0;
   bool has_begun_ = false;
   std::uint8_t sampled_queues_ = 0;
-  std::size_t sample_count_ = 0;
   std::vector<std::int64_t> samples_;
+  std::vector<std::size_t> sampled_marks_; // number of counters of marks in each sample
 };
 
 } // namespace packets

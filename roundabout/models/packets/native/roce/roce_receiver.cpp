@@ -75,7 +75,7 @@ void RoceReceiver::keep_out_of_order(const Packet &packet, Picos now) {
 
 std::uint32_t RoceReceiver::answer(std::uint32_t index, Kind kind, Picos now) {
   const std::uint32_t which = hosts_.make_reply(index, kind, nic_.control_bytes);
-  forwarding_.enqueue(fabric_.port_at(hosts_.pairs[index].back), which, now);
+  hosts_.send_reply(which, now);
   return which;
 }
 

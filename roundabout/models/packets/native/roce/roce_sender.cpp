@@ -78,7 +78,7 @@ void RoceSender::on_timer(std::uint32_t index, Picos now) {
     schedule(index, now);
     return;
   }
-  const std::uint32_t nic = fabric_.port_at(pair.out);
+  const std::uint32_t nic = fabric_.nic_port(pair.out);
   if (fabric_.ports[nic].is_idle(pair.priority, now)) {
     forwarding_.transmit(nic, send(index, now), now);
     return;
@@ -129,7 +129,7 @@ std::uint32_t RoceSender::send(std::uint32_t index, Picos now) {
   Packet &packet = forwarding_.packets[which];
   packet.seq = seq;
   packet.pair = index;
-  packet.hop = pair.out;
+  fabric_.begin(packet, pair.out, now);
   packet.payload = static_cast<std::uint16_t>(payload);
   packet.frame = static_cast<std::uint16_t>(payload + nic_.header_bytes);
   packet.kind = Kind::kData;
@@ -176,15 +176,19 @@ void RoceSender::handle(const CnpEvent &event, Picos now) {
 
 void RoceSender::take_ack(const Packet &packet, Bytes sack, Picos now) {
   QueuePair &pair = hosts_.pairs[packet.pair];
-  if (packet.seq < pair.acked || pair.stopped)
+  const bool is_new = packet.seq > pair.acked, is_late = packet.seq < pair.acked;
+  if (pair.stopped || (is_late && !fabric_.may_reorder()))
     return;
-  pair.acked = packet.seq;
+  pair.acked = std::max(pair.acked, packet.seq);
   if (pair.repeat != kNone) {
     SelectiveRepeat &repeat = repeats_[pair.repeat];
-    if (packet.kind == Kind::kNack)
-      repeat.on_nack(pair.acked, sack, std::min(sack + nic_.payload_bytes, pair.end), pair.next);
-    else
+    const Bytes sack_end = std::min(sack + nic_.payload_bytes, pair.end);
+    if (packet.kind != Kind::kNack)
       repeat.sacked.erase_below(pair.acked);
+    else if (fabric_.may_reorder())
+      repeat.on_sack(pair.acked, sack, sack_end);
+    else
+      repeat.on_nack(pair.acked, sack, sack_end, pair.next);
     const bool repaired = pair.repairs;
     pair.repairs = repeat.next_lost(pair.acked) < repeat.lost_end;
     if (pair.repairs != repaired || pair.waits_for_answer())
@@ -198,7 +202,7 @@ void RoceSender::take_ack(const Packet &packet, Bytes sack, Picos now) {
     if (pair.waits_for_answer())
       schedule(packet.pair, now);
   }
-  if (pair.acked >= pair.end && pair.is_done())
+  if (is_new && pair.acked >= pair.end && pair.is_done())
     hosts_.complete(pair, now);
 }
 

@@ -2,7 +2,8 @@
 // Selective repeat of a queue pair, after IRN (Mittal et al., SIGCOMM'18): the receiver keeps what
 // arrives out of order and answers each such packet with a NACK, which has what is expected next and what has just
 // arrived. The sender sends again what is missing, and no packet twice without a timeout. After a timeout it takes all
-// that is missing for lost, as TCP does (RFC 6675). IRN's limit of bytes in flight is not here.
+// that is missing for lost, as TCP does (RFC 6675). Where packets may overtake each other, only a timeout shows a loss.
+// IRN's limit of bytes in flight is not here.
 #pragma once
 
 #include "roundabout/models/packets/native/numbers.hpp"
@@ -63,14 +64,20 @@ struct SelectiveRepeat {
   // The next lost packet, or `lost_end` and more where there is none.
   Bytes next_lost(Bytes acked) const { return sacked.skip(std::max(repair, acked)); }
 
+  // A sack before `acked` is late, and its end may be that of another message's packet.
+  void on_sack(Bytes acked, Bytes sack_begin, Bytes sack_end) {
+    if (sack_begin > acked)
+      sacked.insert(sack_begin, sack_end);
+    sacked.erase_below(acked);
+  }
+
+  // What is before the sack, and missing, is lost.
   void on_nack(Bytes acked, Bytes sack_begin, Bytes sack_end, Bytes sent) {
     if (acked >= recovery) { // a loss after all that the last one was known by
       recovery = sent;
       repair = acked;
     }
-    if (sack_end > acked)
-      sacked.insert(sack_begin, sack_end);
-    sacked.erase_below(acked);
+    on_sack(acked, sack_begin, sack_end);
     lost_end = std::max({lost_end, sack_begin, acked + 1});
   }
 

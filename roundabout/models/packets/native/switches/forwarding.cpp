@@ -14,7 +14,7 @@ void Forwarding::arrive(std::uint32_t link, Picos now) {
   Port &port = fabric_.ports[link];
   const std::uint32_t index = packets.pop(port.on_link);
   events_.set({EventKind::kArrival, link}, port.on_link.empty() ? kNever : packets[port.on_link.head].at);
-  const std::uint32_t next = fabric_.port_at(++packets[index].hop);
+  const std::uint32_t next = fabric_.next_port(packets[index], link, now);
   if (next == kNone)
     hosts_.receive(index, now);
   else

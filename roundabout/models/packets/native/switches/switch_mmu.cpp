@@ -19,7 +19,7 @@ void SwitchMmu::share_buffer(const buffer_plan &plan, std::span<const std::uint3
 bool SwitchMmu::admit(Port &port, const Packet &packet, Picos now) {
   if (port.buffer != kNone)
     return admit_shared(port, packet, now);
-  const std::uint32_t link = fabric_.port_at(packet.hop - 1);
+  const std::uint32_t link = fabric_.link_before(packet);
   Port &before = fabric_.ports[link];
   Bytes &held = before.held[packet.priority];
   if (packet.kind == Kind::kData) {
@@ -40,7 +40,7 @@ bool SwitchMmu::admit(Port &port, const Packet &packet, Picos now) {
 // lossless switch they limit incoming links: a frame above pauses its link and waits in the headroom.
 bool SwitchMmu::admit_shared(Port &port, const Packet &packet, Picos now) {
   SharedBuffer &buffer = buffers_[port.buffer];
-  const std::uint32_t link = fabric_.port_at(packet.hop - 1);
+  const std::uint32_t link = fabric_.link_before(packet);
   Port &before = fabric_.ports[link];
   const int priority = packet.priority;
   const Bytes queued = port.queues[priority].bytes, frame = packet.frame;
@@ -75,7 +75,7 @@ void SwitchMmu::release(const Port &port, const Packet &packet, Picos now) {
     release_shared(port, packet, now);
     return;
   }
-  const std::uint32_t link = fabric_.port_at(packet.hop - 1);
+  const std::uint32_t link = fabric_.link_before(packet);
   Port &before = fabric_.ports[link];
   before.held[packet.priority] -= packet.frame;
   if ((before.xoff_sent & bit(packet.priority)) && before.held[packet.priority] <= before.xon_bytes)
@@ -85,7 +85,7 @@ void SwitchMmu::release(const Port &port, const Packet &packet, Picos now) {
 // Bytes leave the link's headroom first, so that the headroom is free when the link resumes.
 void SwitchMmu::release_shared(const Port &port, const Packet &packet, Picos now) {
   SharedBuffer &buffer = buffers_[port.buffer];
-  const std::uint32_t link = fabric_.port_at(packet.hop - 1);
+  const std::uint32_t link = fabric_.link_before(packet);
   Port &before = fabric_.ports[link];
   const int priority = packet.priority;
   Bytes &used = headrooms_[link].used[priority];

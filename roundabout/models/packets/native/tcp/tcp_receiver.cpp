@@ -106,7 +106,7 @@ void TcpReceiver::acknowledge(std::uint32_t index, Connection &c, Picos now, boo
   c.unacknowledged = 0;
   c.quick_acks -= c.quick_acks > 0;
   c.ack_at = kNever;
-  forwarding_.enqueue(fabric_.port_at(hosts_.pairs[index].back), which, now);
+  hosts_.send_reply(which, now);
 }
 
 } // namespace packets

@@ -193,7 +193,7 @@ std::uint32_t TcpSender::send(std::uint32_t index, Connection &c, std::uint32_t 
   Packet &packet = forwarding_.packets[which];
   packet.seq = segment.seq;
   packet.pair = index;
-  packet.hop = pair.out;
+  fabric_.begin(packet, pair.out, now);
   packet.payload = segment.length;
   packet.frame = static_cast<std::uint16_t>(segment.length + c.plan.header_bytes);
   packet.kind = Kind::kData;
@@ -388,7 +388,8 @@ void TcpSender::on_probe(std::uint32_t index, Connection &c, Picos now) {
   c.probed_seq = pair.next;
   c.probe_was_new = is_new;
   set_timer(c, TcpTimer::kTimeout, now + timeout_of(c));
-  forwarding_.enqueue(fabric_.port_at(pair.out), send(index, c, number, now), now);
+  const std::uint32_t nic = fabric_.nic_port(pair.out);
+  forwarding_.enqueue(nic, send(index, c, number, now), now);
 }
 
 void TcpSender::on_reorder(QueuePair &pair, Connection &c, Picos now) {
