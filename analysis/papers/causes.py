@@ -130,9 +130,9 @@ CAUSES: Mapping[str, str] = {
         "differ by 3.11 where the lab's differ by 0.3 (docs/results/salamy.md)."
     ),
     "MonkeyTree Fig 6": (
-        "One trace at each load has no interval: five of 2,400 jobs (--full) would decide it. Of 144 figures of eight "
-        "systems 102 are within 5 % of print, and all others below it, since a trace of 1,000 jobs begins with an "
-        "empty cluster: in its second half 120 are within 5 % (docs/results/monkeytree.md)."
+        "One trace at each load has no interval: four (--repetitions 4, 37 minutes of a CPU) would decide it. Of 144 "
+        "figures of eight systems 102 are within 5 % of print, and all others below it, since a trace of 1,000 jobs "
+        "begins with an empty cluster: in its second half 120 are within 5 % (docs/results/monkeytree.md)."
     ),
     "Crux Fig 7": (
         "Data-parallel gradients take GPT 14 of 1,530 ms alone, so that meeting BERT can add 1 % at most. The printed "
