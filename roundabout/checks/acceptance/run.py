@@ -200,9 +200,9 @@ def _host_names(topology: Topology) -> dict[str, tuple[str, ...]]:
 
 
 def _transport(name: str) -> Transport:
-    if name not in registry.transport_names():
-        hint = suggest(name, registry.transport_names())
-        raise UsageError(f"--transport: found {name!r}, expected one of {', '.join(registry.transport_names())}", hint)
+    names = (*registry.program_names(), *registry.KERNELS_OWN)
+    if name not in names:
+        raise UsageError(f"--transport: found {name!r}, expected one of {', '.join(names)}", suggest(name, names))
     return Transport.model_validate({"name": name})
 
 

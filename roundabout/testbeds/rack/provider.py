@@ -23,6 +23,7 @@ from roundabout.runner.testbed import (
     Check,
     ExporterTarget,
     refuse_mixes,
+    refuse_modeled_transports,
     refuse_spreading,
     refuse_switch_features,
     refuse_trees,
@@ -114,6 +115,7 @@ class RackProvider(SshTestbedProvider):
         refuse_switch_features(trial, ("topology.buffer", "dwrr"), "the inventory alone says how switches are set")
         refuse_spreading(trial, "the inventory does not say that switches spread packets, so reports cannot claim it")
         refuse_mixes(trial)
+        refuse_modeled_transports(trial)
         refuse_trees(trial)
         check_source_ports(trial)
         check_capture_budget(trial)
