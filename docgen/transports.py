@@ -45,6 +45,8 @@ def format_page() -> str:
 def _describe(each: Declaration) -> Iterator[str]:
     yield f"## {each.name}\n\n"
     sets = ", ".join(map(code, set_names(each)))
+    if each.is_model:
+        yield "Models alone play it: no host has a program of it.\n"
     yield f"It stands for the papers' {each.stands_for}, and needs ports with the queue {code(each.meant_for)}.\n"
     yield textwrap.fill(f"Published sets (`set`): {sets}.", WIDTH) + "\n\n" if sets else "\n"
     yield table(("parameter", "unit", "default", "allowed", "chosen by", "meaning"), map(_row, each.parameters))
@@ -52,7 +54,7 @@ def _describe(each: Declaration) -> Iterator[str]:
         ranges = "; ".join(f"{code(of.parameter)} {of.least:g} to {of.most:g} ({of.register})" for of in each.hardware)
         yield textwrap.fill(f"NVIDIA's NICs take: {ranges}. Other values give a warning.", WIDTH) + "\n\n"
     counters = [[code(one.name), one.unit, plain(one.meaning)] for one in each.counters]
-    if counters:
+    if counters and not each.is_model:
         yield "It counts on each host:\n\n"
         yield table(("counter", "unit", "meaning"), counters)
 

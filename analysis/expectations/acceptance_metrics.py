@@ -30,6 +30,8 @@ BUSY_MAX = 0.95
 Trials of a lab of four hosts at 1:100 use 0.24 to 0.80 of two cores by themselves.
 """
 Pair = tuple[str, str]
+DATAGRAM_OPCODES = range(0x60, 0x80)
+"""InfiniBand's opcodes of datagrams (UD), by which RDMA's connections are made. Linux gives some of them no DSCP."""
 PRIORITY_PACKETS = r"([rt]x)_prio(\d)_packets"
 """Pattern of mlx5's counters of packets by priority (en_stats.c), of the physical port, so RDMA is among them."""
 
@@ -167,10 +169,13 @@ def _flows_of_nics(run: Run) -> Iterator[tuple[dict[str, Any], Pair]]:
 def dscp_counts(run: Run) -> dict[Pair, Counter[int]]:
     """Return for each pair of NICs the number of received packets with payload, by DSCP, from the hosts' captures.
 
-    Packets of a connection that is no job's, or RDMA's, have the names of hosts, or an address.
+    Packets of a connection that is no job's, or RDMA's, have the names of hosts, or an address. RDMA's datagrams are
+    left out.
     """
     packets = run.table("packets", valid_only=False).unify_dictionaries()
     packets = packets.filter(pc.greater(packets["payload_bytes"], 0))
+    is_datagram = pc.is_in(packets["bth_opcode"], pa.array(DATAGRAM_OPCODES, packets["bth_opcode"].type))
+    packets = packets.filter(pc.invert(is_datagram))
     out = packets.filter(pc.equal(packets["direction"], "out"))
     hosts = dict(zip(*(out[name].cast(pa.string()).to_pylist() for name in ("source", "host")), strict=True))
     nics = {

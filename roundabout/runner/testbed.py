@@ -152,6 +152,19 @@ def refuse_mixes(trial: TrialSpec) -> None:
         )
 
 
+def refuse_modeled_transports(trial: TrialSpec) -> None:
+    """Raise UsageError if a user of the trial has a transport without a program for hosts."""
+    users = {f"jobs.{name}": job.transport for name, job in trial.jobs.items()}
+    users |= {f"cross_traffic.{name}": traffic.transport for name, traffic in trial.cross_traffic.items()}
+    users |= {"cluster": trial.cluster.transport} if trial.cluster else {}
+    for user, transport in users.items():
+        if transport.declaration and transport.declaration.is_model:
+            raise UsageError(
+                f"{user}.transport.name: found {transport.name}, allowed is a transport with a program for hosts",
+                "run it with --testbed packets: models alone play it",
+            )
+
+
 def refuse_trees(trial: TrialSpec) -> None:
     """Raise UsageError if a job sends in trees, but its trainer cannot separate their two channels."""
     for name, job in trial.jobs.items():

@@ -14,8 +14,8 @@ from roundabout.spec.trial_spec import TrialSpec
 
 Signal = Literal["marks", "drops"]
 
-WITHOUT_SIGNALS = ("bbr", "cdg", "lp", "nv", "vegas", "yeah")
-"""Congestion controls of Linux that also react to round-trip times or delivered rates, so that they need no signal."""
+WITHOUT_SIGNALS = ("bbr", "cdg", "lp", "nv", "vegas", "yeah", "swift", "mltcp_swift")
+"""Congestion controls that also react to round-trip times or delivered rates, so that they need no signal of ports."""
 
 INCREASES = 2
 """Increases of DCQCN's timer in a phase without which the timer has next to no effect: the first is a fast recovery."""

@@ -451,6 +451,16 @@ class Topology(Strict):
     def _distances_of(self) -> dict[str, dict[str, int]]:
         return {}
 
+    def hops_between(self, switch: str, other: str) -> frozenset[Hop]:
+        """Return the hops of all shortest paths from one switch to another, which flows' hashes choose among."""
+        found: set[Hop] = set()
+        frontier = {switch}
+        while frontier:
+            onward = {hop for node in frontier for hop in self._hops_nearer(node, other)}
+            found |= onward
+            frontier = {hop.receiver for hop in onward}
+        return frozenset(found)
+
     def _distances(self, switch: str) -> dict[str, int]:
         """Return the number of links from each switch to this one."""
         if switch not in self._distances_of:

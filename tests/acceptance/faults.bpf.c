@@ -9,7 +9,9 @@
 #include <bpf/bpf_helpers.h>
 #include <stddef.h>
 
+#ifndef ONE_IN
 #define ONE_IN 100
+#endif
 #define LATE_NS 3000000
 #define OTHER_TOS (8 << 2)
 

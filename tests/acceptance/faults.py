@@ -49,17 +49,19 @@ def filters(switch: str, host: str, program: str) -> Spoil:
     """Let a program of faults.bpf.c see what comes from a host; of what goes there the lab's own leaves it nothing."""
 
     def spoil(lab: Lab) -> None:
-        built = lab.files.root / "faults.bpf.o"
-        subprocess.run(["clang", *FLAGS.read_text().split(), *_headers(), "-c", SOURCE, "-o", built], check=True)
+        built = build_filters(lab.files.root / "faults.bpf.o")
         place = ["tc", "filter", "replace", "dev", host, "ingress", "pref", "1", "handle", "1"]
         _run(lab, switch, *place, "bpf", "da", "obj", str(built), "sec", f"classifier/{program}")
 
     return spoil
 
 
-def _headers() -> list[str]:
+def build_filters(built: Path, *options: str) -> Path:
+    """Build faults.bpf.c."""
     found = subprocess.run(["cc", "-print-multiarch"], check=True, capture_output=True, text=True).stdout.strip()
-    return ["-I", f"/usr/include/{found}"]
+    flags = [*FLAGS.read_text().split(), "-I", f"/usr/include/{found}", *options]
+    subprocess.run(["clang", *flags, "-c", SOURCE, "-o", built], check=True)
+    return built
 
 
 def halves(node: str, device: str) -> Spoil:

@@ -38,8 +38,9 @@ from roundabout.spec.errors import SpecError
 from roundabout.spec.transports import Transport
 from roundabout.store import schemas
 from roundabout.testbeds import undo
+from roundabout.testbeds.rack.examination import Finding
 from roundabout.testbeds.rack.inventory import LosslessClasses
-from roundabout.testbeds.rack.rdma_class_check import Difference, NoRdmaError, Row
+from roundabout.testbeds.rack.rdma_class_check import Difference, NoRdmaError, Row, UnequalRdmaError
 from tests.acceptance.faults import FAULTS, Fault, SpoiltProvider
 from tests.computed_runs import RUNNER
 from tests.observers import Silent
@@ -153,12 +154,14 @@ def test_losses_and_classes_name_the_link_and_its_direction() -> None:
 class Captured:
     """Stands for a run of which packets were captured: (host, direction, source, port, DSCP, bytes of data) of each.
 
+    A seventh value is the opcode of an InfiniBand packet.
+
     One flow of its job is known: from port 50000 of s0 by its second NIC to that of s1.
     """
 
-    def __init__(self, *packets: tuple[str, str, str, int, int]) -> None:
-        names = ("host", "direction", "source", "source_port", "dscp", "payload_bytes")
-        rows = [{**dict(zip(names, each, strict=True)), "destination_port": 29_400} for each in packets]
+    def __init__(self, *packets: tuple[Any, ...]) -> None:
+        names = ("host", "direction", "source", "source_port", "dscp", "payload_bytes", "bth_opcode")
+        rows = [{**dict(zip(names, each, strict=False)), "destination_port": 29_400} for each in packets]
         self._parts = [pa.Table.from_pylist([row], schema=schemas.schema("packets")) for row in rows]
         self._spec = next(
             cell.spec for cell in experiments.link_experiment(RAILS, DCQCN).cells if cell.variant == experiments.CLASSES
@@ -184,9 +187,11 @@ def test_classes_are_of_packets_that_came_with_data() -> None:
         (*other, 1, 8, 1448),
         (*other, 1, 0, 0),
         (*other, 50_000, 8, 1448),
+        (*other, 2, 26, 1024, 6),
+        (*other, 2, 0, 256, 0x64),
         ("s0", "in", "10.9.9.9", 1, 4, 1),
     )
-    came = {("s0", "s1"): {26: 1, 8: 1}, ("s0-1", "s1-1"): {8: 1}, ("10.9.9.9", "s0"): {4: 1}}
+    came = {("s0", "s1"): {26: 2, 8: 1}, ("s0-1", "s1-1"): {8: 1}, ("10.9.9.9", "s0"): {4: 1}}
     assert analysis.dscp_counts(run) == came
     wrong = class_verdicts(RAILS, analysis.dscp_counts(run), 26, LIMITS)
     assert failed(wrong)[0][0] == "s0 to s1", "an address, and hosts without NICs, have no path"
@@ -323,6 +328,13 @@ def test_rdmas_own_packets_count_where_servers_have_it() -> None:
 
     (verdict,) = rdma_verdicts(lacking)
     assert (verdict.verdict, verdict.found) == ("not measured", "not measured: s0: RDMA device: none")
+
+    def unequal() -> list[Row]:
+        raise UnequalRdmaError("s1", Finding("GID", False, "none is 10.10.0.2 by RoCE v2", "RoCE on in its firmware"))
+
+    assert rdma_verdicts(unequal) == [
+        Verdict("NIC of s1", "GID", "none is 10.10.0.2 by RoCE v2", "one, as other NICs have", "fail")
+    ]
 
 
 class Acceptor:

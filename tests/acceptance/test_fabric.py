@@ -5,6 +5,8 @@ import json
 import re
 import subprocess
 from collections import Counter
+from collections.abc import Iterator
+from itertools import permutations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,19 +21,26 @@ from roundabout.checks.acceptance import experiments, tables
 from roundabout.checks.acceptance.acceptance import PARTS, Acceptance
 from roundabout.checks.acceptance.limits import read_limits
 from roundabout.checks.acceptance.run import JUDGES, FabricTest, HostCounters, judge_bandwidth, measure, soak
-from roundabout.checks.acceptance.verdicts import counter_verdicts, trial_verdicts
+from roundabout.checks.acceptance.verdicts import (
+    counter_verdicts,
+    crossing_verdicts,
+    trial_verdicts,
+    unshared_verdicts,
+)
 from roundabout.checks.check import Verdict
 from roundabout.cli.main import main
 from roundabout.core.disjoint_rounds import disjoint_rounds
 from roundabout.runner.run import Runner
 from roundabout.spec import load_topology
 from roundabout.spec.frames import roce_payload_bytes, roce_payload_share
+from roundabout.spec.routing import FIRST_PORT, Routing
+from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import schemas
 from roundabout.testbeds import find_provider, undo
 from tests.computed_runs import RUNNER
 from tests.observers import Silent
-from tests.several_paths.fabrics import rails
+from tests.several_paths.fabrics import leaf_spine, rails
 
 pytestmark = pytest.mark.unit
 
@@ -52,18 +61,54 @@ def test_rounds_use_nothing_twice() -> None:
 
 
 def test_each_ordered_pair_of_hosts_has_its_links_for_itself() -> None:
-    rounds = experiments.bandwidth_pairs(TOPOLOGY)
-    assert sorted(pair for pairs in rounds.values() for pair in pairs) == sorted(
-        (one, other) for one in TOPOLOGY.hosts for other in TOPOLOGY.hosts if one != other
+    rounds = experiments.bandwidth_flows(TOPOLOGY)
+    assert sorted(flow for flows in rounds.values() for flow in flows) == sorted(
+        (one, other, FIRST_PORT) for one in TOPOLOGY.hosts for other in TOPOLOGY.hosts if one != other
     )
-    for pairs in rounds.values():
-        crossed = [hop.link.name for pair in pairs for hop in TOPOLOGY.path(*pair)]
+    for flows in rounds.values():
+        crossed = [hop.link.name for flow in flows for hop in TOPOLOGY.path(*flow)]
         assert len(crossed) == len(set(crossed))
+    assert not experiments.uncrossed_hops(TOPOLOGY)
+
+
+@pytest.mark.parametrize("name", ["leaf-spine-2x2", "leaf-spine-8x8", "two-rails"])
+def test_flows_cross_all_links_of_all_paths_in_both_directions(name: str) -> None:
+    topology = load_topology(name)
+    rounds = experiments.bandwidth_flows(topology)
+    flows = [flow for found in rounds.values() for flow in found]
+    assert {flow[:2] for flow in flows} >= set(pairs_of_rails(topology))
+    crossed = {(hop.link.name, hop.sender) for flow in flows for hop in topology.nic_path(*flow)}
+    assert crossed == {(link.name, end) for link in topology.links for end in link.ends}
+    assert not experiments.uncrossed_hops(topology)
+    jobs = {
+        name: job for cell in experiments.bandwidth_experiment(topology).cells for name, job in cell.spec.jobs.items()
+    }
+    assert len(jobs) == len(flows)
+    for flow in flows:
+        job = jobs[experiments.flow_name(flow)]
+        (transfer,) = job.transfers(job.profile.phases[-1])
+        assert job.routes("any", transfer, topology) == (topology.nic_path(*flow),)
+
+
+def pairs_of_rails(topology: Topology) -> Iterator[tuple[str, str]]:
+    """All ordered pairs of NICs of the same number."""
+    for one, other in permutations(topology.nics, 2):
+        if topology.nics[one][1] == topology.nics[other][1]:
+            yield one, other
+
+
+def test_links_that_no_flow_crosses_are_named() -> None:
+    """Switches that choose by destination alone leave a spine idle between two hosts."""
+    idle = leaf_spine(below=1, routing=Routing.model_validate({"name": "static"}))
+    left = {(hop.link.name, hop.sender) for hop in experiments.uncrossed_hops(idle)}
+    assert left and {name for name, _ in left} <= {link.name for link in idle.links if link.name.startswith("l")}
+    (verdict,) = crossing_verdicts(experiments.uncrossed_hops(idle), "no flow crossed")
+    assert verdict.verdict == "not measured" and "link l" in verdict.found
 
 
 def test_rails_are_measured_nic_by_nic_and_across_the_spine() -> None:
-    rounds = experiments.bandwidth_pairs(RAILS)
-    pairs = [pair for found in rounds.values() for pair in found]
+    rounds = experiments.bandwidth_flows(RAILS)
+    pairs = [flow[:2] for found in rounds.values() for flow in found]
     nics = RAILS.nics
     of_rails = {(one, other) for one, other in pairs if nics[one][1] == nics[other][1]}
     assert of_rails == {
@@ -84,12 +129,12 @@ def test_rails_are_measured_nic_by_nic_and_across_the_spine() -> None:
 
 def test_jobs_of_nics_take_the_paths_that_verdicts_name() -> None:
     cells = experiments.bandwidth_experiment(RAILS).cells
-    for variant, pairs in experiments.bandwidth_pairs(RAILS).items():
+    for variant, flows in experiments.bandwidth_flows(RAILS).items():
         jobs = next(cell.spec.jobs for cell in cells if cell.variant == variant)
-        for pair in pairs:
-            job = jobs[experiments.flow_name(pair)]
+        for flow in flows:
+            job = jobs[experiments.flow_name(flow)]
             (transfer,) = job.transfers(job.profile.phases[-1])
-            assert job.routes("any", transfer, RAILS) == (RAILS.nic_path(*pair),)
+            assert job.routes("any", transfer, RAILS) == (RAILS.nic_path(*flow),)
     cells = experiments.link_experiment(RAILS, DCQCN).cells
     for variant, (link, _) in experiments.link_variants(RAILS).items():
         jobs = next(cell.spec.jobs for cell in cells if cell.variant == variant)
@@ -98,17 +143,33 @@ def test_jobs_of_nics_take_the_paths_that_verdicts_name() -> None:
             assert all(link in {hop.link.name for hop in route} for route in routes) and len(routes) == 2
 
 
-def test_two_servers_on_rails_are_refused_with_the_job_before_anything_is_measured(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Their links are shared by a first NIC's flows to both NICs of the other server, which no cross traffic takes."""
-    two = rails(2, 2)
-    assert experiments.link_variants(two)
-    monkeypatch.setattr("roundabout.checks.acceptance.run.load_topology", lambda _: two)
-    assert main(["acceptance", "--testbed", "fluid"]) == 2
-    assert "where two pairs of hosts' first NICs meet alone" in capsys.readouterr().err
-    assert main(["acceptance", "--testbed", "fluid", "--only", "links"]) == 2
+def test_two_servers_with_a_nic_each_are_refused_with_the_job_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    pair = load_topology("pair")
+    assert not experiments.link_variants(pair)
+    assert [cell.variant for cell in experiments.link_experiment(pair, DCQCN).cells] == [experiments.CLASSES]
+    assert main(["acceptance", "--testbed", "fluid", "--topology", "pair"]) == 2
+    assert "where two pairs of NICs meet alone" in capsys.readouterr().err
+    assert main(["acceptance", "--testbed", "fluid", "--topology", "pair", "--only", "links"]) == 2
     assert "found testbed fluid" in capsys.readouterr().err
+    (unshared,) = unshared_verdicts(experiments.link_variants(pair))
+    assert unshared.verdict == "not measured" and not unshared_verdicts(experiments.link_variants(TOPOLOGY))
+
+
+@pytest.mark.parametrize("servers", [2, 3])
+def test_cross_traffic_beside_the_job_takes_the_rail_of_the_shared_link(servers: int) -> None:
+    """Two servers share a link by flows of which one changes its rail, which no cross traffic does."""
+    topology = rails(servers, 2)
+    last = topology.links[1].model_copy(update={"bottleneck": True})
+    assert last.name == "s0-1"
+    topology = topology.model_copy(update={"links": (topology.links[0], last, *topology.links[2:])})
+    own, others = experiments.job_pairs(topology)
+    assert [topology.nics[nic][1] for nic in others] == [1, 1]
+    shared = [{hop.link.name for hop in topology.nic_path(*pair)} for pair in (own, others)]
+    assert "s0-1" in shared[0] & shared[1]
+    cells = {cell.variant: cell.spec for cell in experiments.job_experiment(topology, DCQCN).cells}
+    for kind in ("iperf", "consistent", "burst"):
+        (flow,) = cells[kind].cross_traffic["cross"].flows
+        assert [hop.link.name for hop in topology.path(*flow)] == [hop.link.name for hop in topology.nic_path(*others)]
 
 
 def test_a_slow_nic_of_a_server_with_several_is_named_on_packets(
@@ -320,9 +381,9 @@ def test_a_valid_repetition_decides_for_one_that_lacked_cpu_time() -> None:
 def test_bandwidth_fails_by_trials_with_cpu_time_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = RUNNER.start(experiments.bandwidth_experiment(TOPOLOGY), "acceptance", tmp_path)
     by_name = {
-        experiments.flow_name(pair): each
-        for each, pairs in experiments.bandwidth_pairs(TOPOLOGY).items()
-        for pair in pairs
+        experiments.flow_name(flow): each
+        for each, flows in experiments.bandwidth_flows(TOPOLOGY).items()
+        for flow in flows
     }
     keys = {each["variant"]: each["trial"] for each in run.trials()}
     rates = analysis.bandwidths(run)

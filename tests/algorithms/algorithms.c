@@ -5,6 +5,8 @@
 #include "dcqcn/pacing_debt.h"
 #include "dctcp/cwnd.h"
 #include "mltcp/aggressiveness.h"
+#include "nscc/nscc.model.h"
+#include "swift/swift.model.h"
 
 void reaction_point_begins(struct reaction_point *rp, struct held_cnps *held, const struct dcqcn_params *p, __u32 now) {
   reaction_point_begin(rp, p, now);
@@ -76,3 +78,43 @@ __u64 aggressiveness_decreases(__u64 before, __u64 after, __u32 F_q24) {
 }
 
 __u64 times(__u64 value, __u32 factor_q24) { return times_q24(value, factor_q24); }
+
+void swift_begins(struct swift_flow *f, const struct swift_params *p, __u32 links, __u64 now) {
+  swift_begin(f, p, links, now);
+}
+
+__u64 swift_targets(const struct swift_flow *f, const struct swift_params *p) {
+  return target_delay_at(&f->target, p, f->cwnd_q24);
+}
+
+void swift_receives(struct swift_flow *f, const struct swift_params *p, struct swift_counters *c, __u64 now,
+                    __u64 delay, __u64 acked_q24) {
+  swift_on_ack(f, p, c, now, delay, acked_q24);
+}
+
+void swift_loses(struct swift_flow *f, const struct swift_params *p, struct swift_counters *c, __u64 now) {
+  swift_on_loss(f, p, c, now);
+}
+
+void swift_times_out(struct swift_flow *f, const struct swift_params *p, struct swift_counters *c, __u64 now) {
+  swift_on_timeout(f, p, c, now);
+}
+
+__u64 swift_paces(const struct swift_flow *f) { return swift_pacing_delay(f); }
+
+void nscc_begins(struct nscc_flow *f, const struct nscc_params *p, __u32 packet_bytes, __u64 path_rtt) {
+  nscc_begin(f, p, packet_bytes, path_rtt);
+}
+
+void nscc_receives(struct nscc_flow *f, const struct nscc_params *p, struct nscc_counters *c, __u64 now, __u64 rtt,
+                   __u64 bytes, __u64 in_flight, int is_marked) {
+  struct nscc_ack ack = {.now = now, .rtt = rtt, .bytes = bytes, .in_flight = in_flight, .is_marked = is_marked};
+  nscc_on_ack(f, p, c, &ack);
+}
+
+void nscc_loses(struct nscc_flow *f, const struct nscc_params *p, struct nscc_counters *c, __u64 now, __u64 bytes,
+                __u64 in_flight) {
+  nscc_on_loss(f, p, c, now, bytes, in_flight);
+}
+
+void nscc_times_out(struct nscc_flow *f, struct nscc_counters *c, __u64 bytes) { nscc_on_timeout(f, c, bytes); }

@@ -13,7 +13,10 @@ ONE_Q24 = 1 << 24
 LIBRARY = ctypes.CDLL(str(Path(__file__).parents[2] / "build/lib/libalgorithms.so"))
 for name in ("iteration_ratio", "aggressiveness", "aggressiveness_now", "aggressiveness_increases"):
     getattr(LIBRARY, name).restype = u32
-for name in ("marking_cuts", "aggressiveness_decreases", "times", "pacing_debt_paces", "burst_paces"):
+for name in (
+    *("marking_cuts", "aggressiveness_decreases", "times", "pacing_debt_paces", "burst_paces"),
+    *("swift_targets", "swift_paces"),
+):
     getattr(LIBRARY, name).restype = u64
 
 CLOCKS = st.sampled_from([0, 1, 2**31 - 50_000, 2**32 - 50_000])
@@ -111,4 +114,55 @@ class Iteration(Structure):
         *members(u64, "sent learned_bytes silence_us last_ack_us forget_us ended"),
         ("seen_us", u64 * 32),
         ("whole", u32),
+    )
+
+
+class SwiftParams(Structure):
+    """struct swift_params: times in ns."""
+
+    _fields_ = (
+        *members(u32, "base_target hop fs_range fs_min_cwnd_q24 fs_max_cwnd_q24 ai_q24 beta_q24 max_mdf_q24"),
+        *members(u32, "min_cwnd_q24 max_cwnd initial_cwnd retx_reset rto_min reordering"),
+    )
+
+
+class SwiftCounters(Structure):
+    """struct swift_counters."""
+
+    _fields_ = tuple(members(u64, "increases decreases losses"))
+
+
+class SwiftFlow(Structure):
+    """struct swift_flow: times in ns."""
+
+    _fields_ = (
+        *members(u64, "path_target least_q24 span_q24 cwnd_q24 rtt decreased_at"),
+        ("timeouts", u32),
+    )
+
+
+class NsccParams(Structure):
+    """struct nscc_params: times in ns."""
+
+    _fields_ = (
+        ("line", u64),
+        *members(u32, "network_rtt target qa_gate gamma_q24 initial_cwnd rto_min reordering"),
+    )
+
+
+class NsccCounters(Structure):
+    """struct nscc_counters."""
+
+    _fields_ = tuple(members(u64, "fair_increases proportional_increases fast_increases decreases quick_adapts losses"))
+
+
+class NsccFlow(Structure):
+    """struct nscc_flow: times in ns."""
+
+    _fields_ = (
+        *members(u64, "network_rtt target proportional fair eta"),
+        *members(u32, "fast_q24 packet_bytes"),
+        *members(u64, "cwnd max_cwnd base_rtt average_delay_q16 increase received achieved ignored to_ignore"),
+        *members(u64, "fast_bytes adapt_at decreased_at adjusted_at"),
+        *members(ctypes.c_bool, "is_fast must_adapt"),
     )

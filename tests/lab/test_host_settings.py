@@ -20,7 +20,7 @@ from roundabout.testbeds.lab.provider import LabProvider, create_provider
 
 pytestmark = pytest.mark.unit
 
-DECLARED = {name: found for name in registry.transport_names() if (found := registry.find_declaration(name))}
+DECLARED = {name: found for name in registry.program_names() if (found := registry.find_declaration(name))}
 FAIR = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair").spec
 # The program's own counts in one declared unit (transports/common/declarations.c).
 KEPT = {"bytes/s": 125_000, "2^-24": 1 << 24}

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import combinations, permutations
 from pathlib import Path
@@ -28,7 +28,7 @@ from roundabout.cli.rack import verify
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.models.packets.structures import PS_PER_MS
 from roundabout.models.packets.transports import reaction_plan, transport_values
-from roundabout.runner.hosts.connections import Channel, LocalConnection, LostHostError
+from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.hosts.playbooks import Result
 from roundabout.runner.hosts.programs import Program
@@ -48,6 +48,7 @@ from roundabout.testbeds.rack.rdma_class_check import Difference, RdmaEnd, Row
 from tests.deadline import wait_for
 from tests.packets.networks import PACKET, PS_PER_US, Tree, change_plan
 from tests.packets.roce_jobs import STAR, dcqcn
+from tests.rack.endless_perftest import ENDLESS, ClosableConnection
 from tests.running import MAY_RAISE_LIMITS, load_program
 
 pytestmark = pytest.mark.unit
@@ -184,36 +185,9 @@ def test_each_nic_writes_to_those_of_other_servers(fabric: Ends, tmp_path: Path)
     assert re.findall("-q (.) -D 3", calls) == ["1", "1", "2", "2", "4", "4"] * 2
 
 
-ENDLESS = """
-import os, socket, sys, time
-from pathlib import Path
-if "--help" in sys.argv:
-    sys.exit()
-Path(os.environ["FABRIC"], f"started-{os.getpid()}").touch()
-if sys.argv[-1].startswith("-"):
-    listener = socket.create_server(("127.0.0.1", int(sys.argv[sys.argv.index("-p") + 1])), reuse_port=True)
-time.sleep(300)
-"""
-
-
-class ClosableConnection(LocalConnection):
-    """A connection that starts nothing once it is closed, as that of SSH."""
-
-    is_closed = False
-
-    def start(self, argv: Sequence[str]) -> Channel:
-        if self.is_closed:
-            raise LostHostError(self.host, "closed")
-        return super().start(argv)
-
-    def close(self) -> None:
-        self.is_closed = True
-        super().close()
-
-
 def test_ctrl_c_ends_the_programs_at_once(fabric: Ends, tmp_path: Path) -> None:
     ends = [end._replace(connection=ClosableConnection(end.host.name)) for end in fabric()[:2]]
-    (tmp_path / "bin/ib_write_bw").write_text(f"#!{sys.executable} -SE\n{ENDLESS}")
+    (tmp_path / "bin/ib_write_bw").write_text(ENDLESS)
     interrupt = threading.Timer(0, interrupt_once_started, [tmp_path])
     interrupt.start()
     with pytest.raises(KeyboardInterrupt):
@@ -343,6 +317,16 @@ def test_a_missing_rdma_requirement_is_named_with_doctors_hint(fabric: Ends, lac
     with pytest.raises(RoundaboutError, match=f"s0: {found[lacking].name}: ") as raised:
         rdma_class_check.rdma_end(host, LocalConnection(), found[: lacking + 1])
     assert raised.value.hint == "mend it"
+
+
+@pytest.mark.parametrize("name", ["RDMA device", "GID"])
+def test_a_nic_without_rdma_beside_others_is_named(name: str) -> None:
+    poor = [each._replace(good=False, found="none", mend="mend it") if each.name == name else each for each in FOUND]
+    rdma_class_check.refuse_unequal({"s0": FOUND, "s1": FOUND})
+    rdma_class_check.refuse_unequal({"s0": poor[:2], "s1": poor[:2]})  # none has it
+    with pytest.raises(rdma_class_check.UnequalRdmaError, match=f"s1: {name}: found none, expected one") as raised:
+        rdma_class_check.refuse_unequal({"s0": FOUND, "s1": poor})
+    assert raised.value.hint == "mend it" and raised.value.exit_code == 1
 
 
 def test_verify_shows_a_row_a_pair_and_ends_with_1_where_any_is_wrong(

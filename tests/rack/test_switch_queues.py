@@ -3,8 +3,8 @@
 
 - SONiC: tests/mock_tables/counters_db.json of sonic-utilities (queues, values of Ethernet0:3 and Ethernet4:3, and PFC
   frames of Ethernet0).
-- EOS: eos_data of VerifyInterfacesECNCounters in ANTA's unit tests, and ShowQueueMonitor of Arista's goeapi (fields of
-  LANZ, and the entry in its comment).
+- EOS: eos_data of VerifyInterfacesECNCounters in ANTA's unit tests, ShowQueueMonitor of Arista's goeapi (fields of
+  LANZ, and the entry in its comment), and the fields of PFC's counters that facebook/DNE-TaaC reads by eAPI.
 - Cumulus: NVIDIA's "NVUE command reference" (fields), and public scripts that read them as JSON, with their samples.
 """
 
@@ -183,13 +183,19 @@ def test_pauses_of_cumulus_that_are_not_understood_leave_the_other_counters(paus
     assert remarks
 
 
-def eos(lengths: str) -> str:
-    """Return a CLI that answers `show queue-monitor length` with this text."""
+def pauses(received: object) -> str:
+    counts = {"3": {"rxFrames": received, "txFrames": 300}, "4": {"rxFrames": 0, "txFrames": 0}}
+    return json.dumps({"interfaces": {"Ethernet1": {"priorities": counts}}})
+
+
+def eos(lengths: str, paused: str = pauses(200)) -> str:
+    """Return a CLI that answers `show queue-monitor length` and `show priority-flow-control` with these texts."""
     return f"""
 while read -r line; do
   case $line in
     "show qos"*json) echo '{{"intfQueueCounters": {{"Ethernet1": {{"queueCounters": {{"0": "-", "3": "2"}}}}}}}}';;
     "show queue-monitor"*json) echo '{lengths}';;
+    "show priority-flow-control counters detail"*json) echo '{paused}';;
     "show version"*) echo "Software image version: 4.30.0F";;
   esac
 done
@@ -206,7 +212,10 @@ def lanz(**more: Any) -> str:
 def test_eos_marks_and_lengths_are_read_of_queues_that_count_them(switch: Path) -> None:
     command(switch, "cli", eos(lanz()))
     queues = sample(readers(switch, "eos"), three)
-    assert counters(queues) == {("Ethernet1", 3): {"marks": 2, "watermark_bytes": 41904}}
+    assert counters(queues) == {
+        ("Ethernet1", 3): {"marks": 2, "watermark_bytes": 41904, "pauses": 200},
+        ("Ethernet1", 4): {"pauses": 0},
+    }
     assert any(
         each.startswith("no marks of Ethernet1 queue 0: not counted (it needs random-") for each in queues.remarks
     )
@@ -225,9 +234,21 @@ def test_eos_marks_and_lengths_are_read_of_queues_that_count_them(switch: Path) 
 def test_lengths_that_eos_does_not_count_or_refuses_are_named(switch: Path, lengths: str, remark: str) -> None:
     command(switch, "cli", eos(lengths))
     queues = read_once(readers(switch, "eos"))["tor"]
-    assert counters(queues) == {("Ethernet1", 3): {"marks": 2}}
+    assert counters(queues) == {("Ethernet1", 3): {"marks": 2, "pauses": 200}, ("Ethernet1", 4): {"pauses": 0}}
     assert remark in queues.remarks
     assert len(queues.texts) == 1 and remark in str(describe_gaps({"tor": queues}))
+
+
+@pytest.mark.parametrize(("paused", "remark"), [
+    (pauses("many"), "Ethernet1 priority 3 rxFrames: found 'many', expected a whole number"),
+    ('{"interfaces": {"Ethernet1": 3}}', "show priority-flow-control counters detail: found no Ethernet1"),
+    ("% Invalid input", "show priority-flow-control counters detail: found no interfaces, or no object there"),
+])  # fmt: skip
+def test_pauses_that_eos_does_not_count_leave_the_other_counters(switch: Path, paused: str, remark: str) -> None:
+    command(switch, "cli", eos(lanz(), paused))
+    queues = read_once(readers(switch, "eos"))["tor"]
+    assert counters(queues)["Ethernet1", 3] == {"marks": 2, "watermark_bytes": 41904}
+    assert any(each.startswith(remark) for each in queues.remarks)
 
 
 def test_a_switch_that_is_not_read_is_named_and_ends_nothing(switch: Path) -> None:

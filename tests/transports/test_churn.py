@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
 CONNECTIONS, BATCH, REPLACED = 1000, 100, 20
 LOADED_S = 0.1
-TRANSPORTS = [name for name in registry.transport_names() if name not in registry.KERNELS_OWN]
+TRANSPORTS = registry.program_names()
 # Answers each connection with what it was sent.
 ECHO = """
 import socket

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
 FILE_BYTES, REQUESTS, ROWS = 32 << 20, 2000, 100_000
-TRANSPORTS = [name for name in registry.transport_names() if name not in registry.KERNELS_OWN]
+TRANSPORTS = registry.program_names()
 NGINX = """
 user nobody nogroup;
 daemon off;

@@ -105,7 +105,7 @@ def test_a_flow_is_active_however_long_the_timers_period_is(pair: Any, dcqcn: st
 
 def test_the_program_declares_what_its_source_does(tools: Any) -> None:
     """Python reads a header's lines, the tool and the sampler the program's BTF: of every transport of the tree."""
-    for name in set(registry.transport_names()) - set(registry.KERNELS_OWN):
+    for name in registry.program_names():
         declared = registry.find_declaration(name)
         assert declared
         for variant in ("", ".before_6_10"):

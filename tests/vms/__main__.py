@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`make rack-in-vms`: the whole way of a rack, on Debian machines that are booted here, and how long each stage takes.
 
-    python3 -m tests.vms [--guests N] [--accelerator kvm]
+    python3 -m tests.vms [--guests N] [--accelerator kvm] [--only STAGE ...]
 
 All is below build/rack-in-vms: `image`, which is made once, and `run`, which goes on from its first stage that is not
 done. Guests, bridges and what is captured live in namespaces of our own for processes, mounts and networks: when their
@@ -55,7 +55,7 @@ def apart(leftover: Path, words: Sequence[str]) -> list[str]:
     return [*isolation(), "--net", "sh", "-c", INSIDE, str(leftover), *words]
 
 
-def inside(guests: Sequence[Guest], accelerator: str) -> int:
+def inside(guests: Sequence[Guest], accelerator: str, only: Sequence[str]) -> int:
     """All that needs guests; the exit status."""
     parts = Parts()
     done = json.loads(DONE.read_text()) if DONE.exists() else {}
@@ -68,7 +68,7 @@ def inside(guests: Sequence[Guest], accelerator: str) -> int:
         print(f"\n== {len(guests)} guests boot", flush=True)
         with parts.part("boot"):
             machines.start(guests)
-        stages.go_on(rack, done, lambda: DONE.write_text(json.dumps(done)))
+        stages.go_on(rack, done, lambda: DONE.write_text(json.dumps(done)), only)
     finally:
         with parts.part("shutting down"):
             machines.end()
@@ -82,11 +82,13 @@ def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python3 -m tests.vms", description="a rack of machines that are booted here")
     parser.add_argument("--guests", type=int, choices=range(2, 9), default=2)
     parser.add_argument("--accelerator", choices=["tcg", "kvm"], default="tcg")
+    every = [*stages.STAGES, *stages.ON_REQUEST]
+    parser.add_argument("--only", choices=every, action="append", default=[], help="this stage, and no others")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(words)
     try:
         if options.inside:
-            return inside([Guest(number, RUN) for number in range(options.guests)], options.accelerator)
+            return inside([Guest(number, RUN) for number in range(options.guests)], options.accelerator, options.only)
         return outside(words)
     except RoundaboutError as error:
         print(f"error: {error}", file=sys.stderr)

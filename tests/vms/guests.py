@@ -198,11 +198,17 @@ def connect(guests: Sequence[Guest]) -> None:
         for tap in (guest.tap(bridge) for guest in guests):
             lines += [f"tuntap add dev {tap} mode tap", f"link set {tap} master {bridge} up"]
     subprocess.run(["ip", "-batch", "-"], input="\n".join(lines), text=True, check=True)
+    for guest in guests:
+        shape_port(guest)
+
+
+def shape_port(guest: Guest, share: float = 1.0) -> None:
+    """Let a guest's port of the network under test send at a share of its rate."""
     frame_bytes = frames.frame_bytes(MTU_BYTES)
-    rate_bps = PAYLOAD_RATE_GBPS * 1e9 / SCALE * frame_bytes / frames.segment_bytes(MTU_BYTES)
+    rate_bps = share * PAYLOAD_RATE_GBPS * 1e9 / SCALE * frame_bytes / frames.segment_bytes(MTU_BYTES)
     shaper = f"tbf rate {rate_bps:.0f}bit burst {2 * frame_bytes}b limit {DEEP_BYTES}b"  # it cuts what is larger
-    lines = [f"qdisc add dev {guest.tap(FABRIC)} root {shaper}" for guest in guests]
-    subprocess.run(["tc", "-batch", "-"], input="\n".join(lines), text=True, check=True)
+    words = ["tc", "qdisc", "replace", "dev", guest.tap(FABRIC), "root", *shaper.split()]
+    subprocess.run(words, check=True)
 
 
 def write_ssh(folder: Path, guests: Sequence[Guest], bridge: str = CONTROL) -> None:

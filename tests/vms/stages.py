@@ -22,7 +22,7 @@ from roundabout.store import Run
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.variables import settings_document
 from tests.bare.__main__ import REPOSITORY
-from tests.vms import guests, replaying
+from tests.vms import accepting, guests, replaying
 from tests.vms.guests import CONTROL, FABRIC, MTU_BYTES, NIC, Guest, Machines, write_ssh
 from tests.vms.holding import hold
 
@@ -38,6 +38,7 @@ STAND_INS = (
     "vms/stand_ins/instead",
     "vms/stand_ins/stand-ins.service",
     "vms/stand_ins/become_server.py",
+    "vms/stand_ins/priority_counters.py",
     "vms/stand_ins/look.py",
     "settings/stand_ins/trees.py",
     "settings/stand_ins/tools.py",
@@ -125,7 +126,8 @@ class Rack:
 
     def start(self, command: str, *words: str) -> "subprocess.Popen[str]":
         """One of our own commands, given the inventory."""
-        which = [self.inventory] if command != "run" else ["--inventory", self.inventory, "--runs", self.runs]
+        measures = command in ("run", "acceptance")
+        which = ["--inventory", self.inventory, "--runs", self.runs] if measures else [self.inventory]
         argv = [ROUNDABOUT, command, *which, *words]
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         return subprocess.Popen(argv, cwd=self.folder, text=True, **pipes)
@@ -291,6 +293,11 @@ def _shell(folder: Path, guest: Guest, command: str) -> list[str]:
     return ["ssh", "-F", str(folder / "ssh_config"), guest.name, command]
 
 
+def be_accepted(rack: Rack) -> None:
+    """`acceptance` passes the healthy rack, and finds planted faults, each by a figure."""
+    accepting.accept_each(rack)
+
+
 def run_experiment(rack: Rack) -> None:
     """A file of the catalogue runs as on any testbed: all trials, a report, and stamped as what it was."""
     rack.must("run", EXPERIMENT, "--quick")
@@ -424,14 +431,20 @@ STAGES: Mapping[str, Stage] = {
     "rollback": roll_back,
     "an MTU that cuts SSH": cut_ssh,
 }
+ON_REQUEST: Mapping[str, Stage] = {"acceptance": be_accepted}
+"""Stages that `--only` alone runs, after a "site.yml". They have not passed here yet."""
 
 
-def go_on(rack: Rack, done: dict[str, int], keep: Callable[[], None]) -> None:
-    """The stages that are not `done` yet (seconds by stage), in order; `keep` is called after each."""
-    for number, (name, stage) in enumerate(STAGES.items(), 1):
+def go_on(rack: Rack, done: dict[str, int], keep: Callable[[], None], only: Sequence[str] = ()) -> None:
+    """The stages that are not `done` yet (seconds by stage), in order; `keep` is called after each.
+
+    Without `only`, all of STAGES are wanted.
+    """
+    wanted = {name: stage for name, stage in {**STAGES, **ON_REQUEST}.items() if name in (only or STAGES)}
+    for number, (name, stage) in enumerate(wanted.items(), 1):
         if name in done:
             continue
-        print(f"\n== {number} of {len(STAGES)}: {name}", flush=True)
+        print(f"\n== {number} of {len(wanted)}: {name}", flush=True)
         begun = time.monotonic()
         stage(rack)
         done[name] = round(time.monotonic() - begun)

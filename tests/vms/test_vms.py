@@ -16,11 +16,12 @@ from unittest.mock import Mock
 
 import pytest
 
+from roundabout.checks.acceptance.limits import read_limits
 from roundabout.core.errors import RoundaboutError
 from roundabout.spec.loader import load_experiment
 from roundabout.testbeds.rack.inventory import check_topology, read_inventory
 from tests.running import load_program
-from tests.vms import __main__ as vms, guests, image, stages
+from tests.vms import __main__ as vms, accepting, guests, image, stages
 
 pytestmark = pytest.mark.unit
 
@@ -220,6 +221,27 @@ def test_a_stage_that_was_done_is_not_done_again(monkeypatch: pytest.MonkeyPatch
             stages.go_on(None, done, lambda: kept.append(json.dumps(done)))  # type: ignore[arg-type]
     assert called == ["first", "second", "second"]
     assert kept == ['{"first": 0}']
+
+
+def test_only_the_stages_that_are_wanted_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[str] = []
+    plan = {name: lambda _, name=name: called.append(name) for name in ("first", "second", "third")}
+    monkeypatch.setattr(stages, "STAGES", plan)
+    monkeypatch.setattr(stages, "ON_REQUEST", {"fourth": lambda _: called.append("fourth")})
+    stages.go_on(None, {"third": 1}, lambda: None, ["fourth", "second", "third"])  # type: ignore[arg-type]
+    assert called == ["second", "fourth"]
+    stages.go_on(None, {}, lambda: None)  # type: ignore[arg-type]
+    assert called == ["second", "fourth", "first", "second", "third"]
+
+
+def test_a_fault_is_found_by_its_figures_and_a_healthy_rack_by_none(tmp_path: Path) -> None:
+    (tmp_path / "limits.yaml").write_text(accepting.LIMITS)
+    assert read_limits(tmp_path / "limits.yaml").most_write_latency_us is None
+    lost, healthy = accepting.CASES["pings that get lost"], accepting.CASES["healthy"]
+    assert accepting.is_right(lost, {"figures": ["lost"], "verdict": "fail"})
+    assert not accepting.is_right(lost, {"figures": ["bandwidth"], "verdict": "fail"})
+    judged = {word: accepting.is_right(healthy, {"figures": [], "verdict": word}) for word in ("pass", "fail", "none")}
+    assert judged == {"pass": True, "fail": False, "none": False}
 
 
 def test_guests_end_with_whoever_started_them(

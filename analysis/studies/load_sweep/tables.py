@@ -38,7 +38,7 @@ from analysis.studies.load_sweep.study import (
 
 NAME = Column(kind="words")
 COEFFICIENTS = (Column("A, s", ".3f"), Column("B", ".2f"), Column("n", ".2f"), Column("C, Gbit/s"))
-SECONDS = ".3f"
+SECONDS = ".3g"
 
 Sweeps = Sequence[SweepResult]
 

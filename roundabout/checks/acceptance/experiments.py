@@ -6,8 +6,10 @@ minutes. Limits state the expected figures.
 """
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations, permutations
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, cycle, permutations
+from typing import NamedTuple
 
 from roundabout.core.disjoint_rounds import disjoint_rounds
 from roundabout.core.errors import UsageError
@@ -19,7 +21,7 @@ from roundabout.spec.patterns import Pattern
 from roundabout.spec.profile import Phase, Profile
 from roundabout.spec.routing import FIRST_PORT, FlowPort
 from roundabout.spec.study_choice import StudyChoice
-from roundabout.spec.topology import Link, Topology
+from roundabout.spec.topology import Hop, Link, Topology
 from roundabout.spec.transports import Transport
 from roundabout.spec.trial_spec import TrialSpec
 
@@ -34,10 +36,19 @@ IDLE, CONGESTORS = "idle", ("iperf", "consistent", "burst", "job")
 HALF_MS = 100.0  # computing time, and sending time on an idle network, of the standard job
 DEMAND, LOAD = 0.9, 0.3  # rates of the sending job and of a congestor, as shares of the link's payload rate
 ITERATIONS, REPETITIONS = 10, 4  # a confidence interval needs four repetitions
+PROBED_PORTS = range(FIRST_PORT, FIRST_PORT + 1024)  # with 64 paths, 1,024 ports miss one with a probability of 1e-7
 
 Pair = tuple[str, str]
 """Two NICs of different hosts, by the names of `Topology.nics`: sender and receiver."""
 Pairs = tuple[Pair, Pair]
+
+
+class NicFlow(NamedTuple):
+    """A flow from one NIC to another, by the names of `Topology.nics`. Its source port determines its path."""
+
+    sender: str
+    receiver: str
+    port: int = FIRST_PORT
 
 
 def shared_links(topology: Topology) -> dict[str, Pairs]:
@@ -69,29 +80,56 @@ def _cross_pairs(topology: Topology) -> list[Pair]:
     return [pair for pair in combinations(nics, 2) if all(map(operator.ne, *(nics[each] for each in pair)))]
 
 
-def bandwidth_pairs(topology: Topology) -> dict[str, list[Pair]]:
-    """Return the ordered pairs of NICs of each variant of `bandwidth_experiment`. Those of a variant share no link.
+def bandwidth_flows(topology: Topology) -> dict[str, list[NicFlow]]:
+    """Return the flows of each variant of `bandwidth_experiment`. Those of a variant share no link.
 
-    They are all pairs of each rail, and the pairs of other rails that add a link.
+    There is one for each ordered pair of NICs of a rail. Further ones add a link: those between rails, and those with
+    another source port, which take another path.
     """
-    pairs = _of_rails(topology, permutations(topology.nics, 2))
-    covered = {hop for pair in pairs for hop in topology.nic_path(*pair)}
+    flows = [NicFlow(*pair) for pair in _of_rails(topology, permutations(topology.nics, 2))]
+    crossed = {hop for flow in flows for hop in topology.nic_path(*flow)}
     for pair in (each for found in _cross_pairs(topology) for each in (found, found[::-1])):
-        if not covered.issuperset(path := topology.nic_path(*pair)):
-            pairs.append(pair)
-            covered.update(path)
-    rounds = disjoint_rounds(pairs, lambda pair: {hop.link.name for hop in topology.nic_path(*pair)})
+        if not crossed.issuperset(path := topology.nic_path(*pair)):
+            flows.append(NicFlow(*pair))
+            crossed.update(path)
+    flows += _flows_by_other_paths(topology, flows, crossed)
+    rounds = disjoint_rounds(flows, lambda flow: {hop.link.name for hop in topology.nic_path(*flow)})
     return {f"round-{number}": found for number, found in enumerate(rounds, 1)}
 
 
-def payload_gbps(topology: Topology, pair: Pair) -> float:
-    """Return the lowest payload rate on the path from one NIC to another, in Gbit/s."""
-    return min(hop.link.payload_rate_gbps for hop in topology.nic_path(*pair))
+def _flows_by_other_paths(topology: Topology, flows: Sequence[NicFlow], crossed: set[Hop]) -> Iterator[NicFlow]:
+    """Yield flows with other source ports that cross hops that are not in `crossed`, and add these hops to it."""
+    alike: dict[tuple[str, str], list[NicFlow]] = defaultdict(list)
+    for flow in flows if topology.hashes_flows else ():
+        first, *_, last = topology.nic_path(*flow)
+        alike[first.receiver, last.sender].append(flow)
+    for (switch, other), own in alike.items():
+        for port, flow in zip(PROBED_PORTS, cycle(own)):
+            if crossed >= topology.hops_between(switch, other):
+                break
+            another = flow._replace(port=port)
+            if not crossed.issuperset(path := topology.nic_path(*another)):
+                crossed.update(path)
+                yield another
 
 
-def flow_name(pair: Pair) -> str:
-    """Return the name of the job that sends from one NIC of a pair to the other."""
-    return "-to-".join(pair)
+def uncrossed_hops(topology: Topology) -> list[Hop]:
+    """Return the links, each in one direction, that no flow of `bandwidth_experiment` crosses."""
+    flows = (flow for found in bandwidth_flows(topology).values() for flow in found)
+    crossed = {hop for flow in flows for hop in topology.nic_path(*flow)}
+    every = (Hop(link, *ends) for link in topology.links for ends in (link.ends, link.ends[::-1]))
+    return [hop for hop in every if hop not in crossed]
+
+
+def payload_gbps(topology: Topology, flow: Pair | NicFlow) -> float:
+    """Return the lowest payload rate on the path of a flow from one NIC to another, in Gbit/s."""
+    return min(hop.link.payload_rate_gbps for hop in topology.nic_path(*flow))
+
+
+def flow_name(flow: NicFlow) -> str:
+    """Return the name of the job that sends a flow."""
+    port = "" if flow.port == FIRST_PORT else f"-port-{flow.port}"
+    return f"{flow.sender}-to-{flow.receiver}{port}"
 
 
 def bandwidth_experiment(topology: Topology) -> Experiment:
@@ -100,17 +138,17 @@ def bandwidth_experiment(topology: Topology) -> Experiment:
     Flows are of CUBIC, which fills a link that it has for itself, so that they measure links and not a transport.
     """
     trials, transport = {}, Transport(name="cubic")
-    for variant, pairs in bandwidth_pairs(topology).items():
+    for variant, flows in bandwidth_flows(topology).items():
         jobs = {
-            flow_name(pair): make_nic_job(topology, pair, _one_way(topology, pair, PART_MS), transport)
-            for pair in pairs
+            flow_name(flow): make_nic_job(topology, flow[:2], _one_way(topology, flow), transport, flow.port)
+            for flow in flows
         }
         trials[variant] = make_trial(topology, jobs, iterations=PARTS)
     return make_experiment("acceptance-bandwidth", trials, repetitions=1)
 
 
-def _one_way(topology: Topology, pair: Pair, alone_ms: float) -> Profile:
-    return make_profile("one-way", 1.0, alone_ms, payload_gbps(topology, pair), "pipeline")
+def _one_way(topology: Topology, flow: NicFlow) -> Profile:
+    return make_profile("one-way", 1.0, PART_MS, payload_gbps(topology, flow), "pipeline")
 
 
 def link_variants(topology: Topology) -> dict[str, tuple[str, str]]:
@@ -138,6 +176,7 @@ def job_experiment(topology: Topology, transport: Transport) -> Experiment:
     rate_gbps = payload_gbps(topology, own)
     job = make_nic_job(topology, own, make_profile(STANDARD, HALF_MS, HALF_MS, DEMAND * rate_gbps), transport)
     hosts = [topology.nics[name][0] for name in others]
+    rail = topology.nics[others[0]][1]
     trials = {IDLE: make_trial(topology, {STANDARD: job})}
     for kind in CONGESTORS:
         if kind == "job":
@@ -146,28 +185,27 @@ def job_experiment(topology: Topology, transport: Transport) -> Experiment:
         else:
             load_gbps = LOAD * payload_gbps(topology, others)
             cross = CrossTraffic.model_validate(
-                {"kind": kind, "from": hosts[0], "to": hosts[1:], "load_gbps": load_gbps}
+                {"kind": kind, "from": hosts[0], "to": hosts[1:], "load_gbps": load_gbps, "rail": rail}
             )
             trials[kind] = make_trial(topology, {STANDARD: job}, {"cross": cross})
     return make_experiment("acceptance-job", trials, REPETITIONS)
 
 
 def job_pairs(topology: Topology) -> Pairs:
-    """Return two pairs of NICs that share the bottleneck, or the first link that hosts' first NICs share.
+    """Return the NICs of the job, and those of the traffic beside it, which are of one rail.
 
-    Cross traffic takes hosts' first NICs. Raises UsageError if no two pairs of these meet on a link, such as those of
-    two servers on rails.
+    They share the bottleneck, or else the first link that fits. Raises UsageError if none does, such as between two
+    hosts with one NIC each.
     """
-    links = shared_links(topology)
-    fit = {
-        name: pairs
-        for name, pairs in links.items()
-        if all(topology.nics[nic][1] == 0 for pair in pairs for nic in pair)
-    }
+    fit: dict[str, Pairs] = {}
+    for name, pairs in shared_links(topology).items():
+        for own, others in (pairs, pairs[::-1]):
+            if len({topology.nics[nic][1] for nic in others}) == 1:
+                fit.setdefault(name, (own, others))
     if not fit:
         raise UsageError(
-            f"topology {topology.name}: found no link where two pairs of hosts' first NICs meet alone, expected one "
-            "for the job and the traffic beside it",
+            f"topology {topology.name}: found no link where two pairs of NICs meet alone, expected one for the job and "
+            "the traffic beside it",
             "leave the job out: --only paths --only bandwidth --only links",
         )
     return fit.get(topology.bottleneck.name) or next(iter(fit.values()))
@@ -208,14 +246,16 @@ def make_job(workers: tuple[str, ...], profile: Profile, transport: Transport) -
     return ResolvedJob(profile=profile, workers=workers, transport=transport)
 
 
-def make_nic_job(topology: Topology, nics: Sequence[str], profile: Profile, transport: Transport) -> ResolvedJob:
-    """Return a job with a worker at each of these NICs, all of whose flows take the paths of `Topology.nic_path`."""
+def make_nic_job(
+    topology: Topology, nics: Sequence[str], profile: Profile, transport: Transport, port: int = FIRST_PORT
+) -> ResolvedJob:
+    """Return a job with a worker at each of these NICs. All of its flows have the paths that `port` gives to a flow."""
     places = [topology.nics[name] for name in nics]
     job = make_job(tuple(host for host, _ in places), profile, transport)
     if not topology.hashes_flows:
         return job
     ports = [
-        FlowPort(sender=each.sender, receiver=each.receiver, number=0, port=FIRST_PORT)
+        FlowPort(sender=each.sender, receiver=each.receiver, number=0, port=port)
         for each in job.transfers(profile.phases[-1])
     ]
     gpus = tuple(number for _, number in places) if topology.has_rails else ()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of an acceptance test that a rack has and no trial measures: settings, and NICs by RDMA."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,10 +14,13 @@ from roundabout.checks.check import Verdict
 from roundabout.core.verdict_words import NOT_MEASURED, Word
 from roundabout.runner.hosts.playbooks import ProvisionError
 from roundabout.runner.observer import Observer
+from roundabout.spec.topology import Hop, Topology
 from roundabout.terminal.playbook import find_drift, reasons_not_compared, run as run_playbook
 from roundabout.testbeds.rack.bandwidth_check import QUEUE_PAIRS, PairFigures
 from roundabout.testbeds.rack.provider import RackProvider
-from roundabout.testbeds.rack.rdma_class_check import NoRdmaError, Row
+from roundabout.testbeds.rack.rdma_class_check import NoRdmaError, Row, UnequalRdmaError
+
+HASHED = "switches hash queue pairs, which may not have crossed"
 
 
 def settings_verdicts(inventory: Path) -> list[Verdict]:
@@ -54,8 +57,11 @@ class RdmaNics:
             self.observer.step("letting RDMA's packets show where they ride")
             found.parts["rdma"] = rdma_verdicts(partial(self.provider.check_traffic, self.owner))
 
-    def measure(self, wanted: Sequence[Part], found: Acceptance) -> None:
-        """Note counters, and measure bandwidth and latency between all servers, if wanted. Without RDMA do nothing."""
+    def measure(self, topology: Topology, wanted: Sequence[Part], found: Acceptance) -> None:
+        """Note counters, and measure bandwidth and latency between all servers, if wanted. Without RDMA do nothing.
+
+        `topology` has the links that the queue pairs' paths may cross.
+        """
         if found.failures:
             return
         with suppress(NoRdmaError):
@@ -64,7 +70,10 @@ class RdmaNics:
             if "bandwidth" in wanted:
                 self.observer.step("letting each NIC write to all others")
                 pairs = list(self.provider.measure_pairs(self.owner))
-                found.parts["bandwidth"] = rdma_bandwidth_verdicts(pairs, self.provider.rdma_gbps, found.limits)
+                found.parts["bandwidth"] = [
+                    *rdma_bandwidth_verdicts(pairs, self.provider.rdma_gbps, found.limits),
+                    *verdicts.crossing_verdicts(_hashed_hops(topology), HASHED),
+                ]
 
     def judge_counters(self, found: Acceptance) -> None:
         """Add the verdicts on the counters that have risen since `measure`."""
@@ -77,6 +86,16 @@ class RdmaNics:
             for name, value in after[host].items()
         }
         found.parts.setdefault("counters", []).extend(verdicts.counter_verdicts(risen, found.limits))
+
+
+def _hashed_hops(topology: Topology) -> Iterator[Hop]:
+    """Yield the links between switches, in each direction, if switches choose paths by hashes of flows.
+
+    The source port of a queue pair, and so its path, is the NIC's choice.
+    """
+    for link in topology.links if topology.hashes_flows else ():
+        if set(link.ends).isdisjoint(topology.hosts):
+            yield from (Hop(link, *link.ends), Hop(link, *link.ends[::-1]))
 
 
 def rdma_bandwidth_verdicts(
@@ -98,9 +117,15 @@ def rdma_bandwidth_verdicts(
 
 
 def rdma_verdicts(traffic: Callable[[], Iterable[Row]]) -> list[Verdict]:
-    """Return the verdicts on RDMA traffic between servers (`verify --traffic`), or `not measured` without RDMA."""
+    """Return the verdicts on RDMA traffic between servers (`verify --traffic`), or `not measured` without RDMA.
+
+    A NIC without RDMA fails if other NICs have it.
+    """
     try:
         rows = list(traffic())
+    except UnequalRdmaError as error:
+        missing = error.missing
+        return [Verdict(f"NIC of {error.nic}", missing.name, missing.found, "one, as other NICs have", "fail")]
     except NoRdmaError as error:
         return [Verdict(verdicts.ALL, "rdma", f"not measured: {error.message}", "", NOT_MEASURED)]
     return [

@@ -106,8 +106,6 @@ def accept(request: AcceptanceRequest, *, as_json: bool) -> None:
     console = Screen(stderr=as_json)
     topology, limits = load_topology(request.topology), read_limits(request.limits)
     transport = _transport(request.transport)
-    if not experiments.shared_links(topology):
-        raise UsageError(f"topology {topology.name}: found no link where two pairs of hosts meet alone, expected one")
     if "job" in request.parts:
         experiments.job_pairs(topology)  # refuses before hosts measure anything
     provider = execution.requested_provider(request.testbed, request.inventory)
@@ -184,7 +182,7 @@ def _measure_all(
 
     def measure_round(found: Acceptance) -> None:
         if nics:
-            nics.measure(request.parts, found)
+            nics.measure(fabric.topology, request.parts, found)
         measure(fabric, request.parts, found, runner, request.runs)
         if nics:
             nics.judge_counters(found)
@@ -202,9 +200,9 @@ def _host_names(topology: Topology) -> dict[str, tuple[str, ...]]:
 
 
 def _transport(name: str) -> Transport:
-    if name not in registry.transport_names():
-        hint = suggest(name, registry.transport_names())
-        raise UsageError(f"--transport: found {name!r}, expected one of {', '.join(registry.transport_names())}", hint)
+    names = (*registry.program_names(), *registry.KERNELS_OWN)
+    if name not in names:
+        raise UsageError(f"--transport: found {name!r}, expected one of {', '.join(names)}", suggest(name, names))
     return Transport.model_validate({"name": name})
 
 
@@ -303,20 +301,21 @@ def judge_bandwidth(fabric: FabricTest, found: Acceptance, run: Run) -> list[Ver
     trials = {str(each["variant"]): str(each["trial"]) for each in records}
 
     def judge(without: Collection[str]) -> list[Verdict]:
-        pairs = [
-            pair
-            for variant, pairs in experiments.bandwidth_pairs(fabric.topology).items()
-            for pair in pairs
+        flows = [
+            flow
+            for variant, flows in experiments.bandwidth_flows(fabric.topology).items()
+            for flow in flows
             if trials[variant] not in without
         ]
-        gbps = {pair: rates.get(experiments.flow_name(pair), 0.0) for pair in pairs}
-        most_gbps = {pair: experiments.payload_gbps(fabric.topology, pair) for pair in pairs}
+        gbps = {flow: rates.get(experiments.flow_name(flow), 0.0) for flow in flows}
+        most_gbps = {flow: experiments.payload_gbps(fabric.topology, flow) for flow in flows}
         routes = verdicts.by_direction(fabric.topology)
-        return verdicts.bandwidth_verdicts(routes, gbps, most_gbps, found.limits, "one flow") if pairs else []
+        return verdicts.bandwidth_verdicts(routes, gbps, most_gbps, found.limits, "one flow") if flows else []
 
     return [
         *verdicts.trial_verdicts(records, analysis.signs_of_shortage(run)),
         *verdicts.judge_with_shortages(judge, shortages),
+        *verdicts.crossing_verdicts(experiments.uncrossed_hops(fabric.topology), "no flow crossed"),
     ]
 
 
@@ -345,6 +344,9 @@ def judge_links(fabric: FabricTest, found: Acceptance, run: Run) -> list[Verdict
     by_rdma = bool(_variants_by(RDMA, records))
     short = {each["variant"]: shortages.get(each["trial"]) for each in records}
 
+    def judge_link(variant: str) -> list[Verdict]:
+        return verdicts.link_verdicts({variant: links[variant]}, figures, found.limits, by_rdma=by_rdma)
+
     def judge_resent(without: Collection[str]) -> list[Verdict]:
         resent = analysis.retransmissions(run, without)
         if without and not resent:
@@ -353,13 +355,8 @@ def judge_links(fabric: FabricTest, found: Acceptance, run: Run) -> list[Verdict
 
     return [
         *verdicts.trial_verdicts(records, signs),
-        *(
-            verdict
-            for variant, link in links.items()
-            for verdict in verdicts.weaken(
-                verdicts.link_verdicts({variant: link}, figures, found.limits, by_rdma=by_rdma), short.get(variant)
-            )
-        ),
+        *_judge_each(judge_link, {variant: short.get(variant) for variant in links}),
+        *verdicts.unshared_verdicts(links),
         *verdicts.judge_with_shortages(judge_resent, signs),
         *judge_classes(fabric, found, run, records, short.get(experiments.CLASSES)),
     ]
@@ -401,14 +398,17 @@ def _judge_job(_: FabricTest, found: Acceptance, run: Run) -> list[Verdict]:
     short = {each["variant"]: shortages.get(each["trial"]) for each in records if each["valid"]}
     return [
         *verdicts.trial_verdicts(records, analysis.signs_of_shortage(run)),
-        *(
-            verdict
-            for name, figure in slowdowns.items()
-            for verdict in verdicts.weaken(
-                verdicts.job_verdicts({name: figure}, found.limits), short.get(name) or short.get(experiments.IDLE)
-            )
+        *_judge_each(
+            lambda name: verdicts.job_verdicts({name: slowdowns[name]}, found.limits),
+            {name: short.get(name) or short.get(experiments.IDLE) for name in slowdowns},
         ),
     ]
+
+
+def _judge_each(judge: Callable[[str], list[Verdict]], shortages: Mapping[str, str | None]) -> Iterator[Verdict]:
+    """Yield the verdicts of `judge` on each variant. Failures of variants that lacked CPU time are inconclusive."""
+    for variant, shortage in shortages.items():
+        yield from verdicts.weaken(judge(variant), shortage)
 
 
 JUDGES: Mapping[str, Callable[[FabricTest, Acceptance, Run], list[Verdict]]] = {

@@ -16,6 +16,7 @@ from analysis.expectations.fabric_benchmarks import PlayedTrials, Row
 from analysis.reading.disturbance import mark_name
 from analysis.render.tables import Cell, Column, Table, one_section
 from roundabout.checks.acceptance.experiments import (
+    PROBED_PORTS,
     Pair,
     make_experiment,
     make_nic_job,
@@ -27,7 +28,7 @@ from roundabout.checks.check import Check
 from roundabout.core.errors import UsageError
 from roundabout.spec.experiment import Experiment
 from roundabout.spec.job import ResolvedJob
-from roundabout.spec.routing import FIRST_PORT, FlowPort
+from roundabout.spec.routing import FlowPort
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 
@@ -40,7 +41,6 @@ HALF_MS, ITERATIONS = 50.0, 6  # section 10.1: computing time C of a job, and as
 HALF_JOB = 4  # workers of a job below each leaf, so that overlaps are multiples of 25 %
 FLOW_MS, ONSET_MS, CONVERGING_MS = 400.0, 300.0, 1300.0  # end of flows; begin and end of the M more flows
 TURN_MS = 20.0  # sending time of a flow's iteration at its fair share
-PROBED_PORTS = range(FIRST_PORT, FIRST_PORT + 1024)  # with 64 paths, 1,024 ports miss one with a probability of 1e-7
 REPETITIONS = 3
 
 Jobs = Mapping[str, ResolvedJob]

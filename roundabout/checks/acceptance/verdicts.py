@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 from analysis.statistics.intervals import Measured
 from roundabout.checks.acceptance.limits import Limits
@@ -17,8 +17,10 @@ from roundabout.spec.topology import Hop, Topology
 
 Pair = tuple[str, str]
 """A path's NICs, by the names of `Topology.nics`: sender and receiver."""
-Route = Callable[[Pair], Collection[str]]
-"""The names of the parts that a path uses."""
+Ends = TypeVar("Ends", bound=tuple[Any, ...])
+"""A Pair, or a NicFlow, whose source port determines its path."""
+Route = Callable[[Any], Collection[str]]
+"""The names of the parts that a path uses, by its Ends."""
 Routes = Sequence[Route]
 """Routes of ever coarser parts: of links in one direction, and of links in both, for example."""
 ALL = "all hosts"
@@ -62,7 +64,7 @@ def survey_verdicts(topology: Topology, survey: ConnectivityReport, limits: Limi
 
 
 def bandwidth_verdicts(
-    routes: Routes, gbps: Mapping[Pair, float], most_gbps: Mapping[Pair, float], limits: Limits, flows: str
+    routes: Routes, gbps: Mapping[Ends, float], most_gbps: Mapping[Ends, float], limits: Limits, flows: str
 ) -> list[Verdict]:
     """Return the verdicts on what each host sent to each other one, over the line rate less headers, `most_gbps`.
 
@@ -76,6 +78,12 @@ def bandwidth_verdicts(
         words = f" of {most_gbps[slowest]:.4g} Gbit/s, the line rate less headers, by {flows}"
     found = _judge_paths(routes, "bandwidth", shares, limits, min)
     return [replace(each, found=each.found + words) for each in found]
+
+
+def crossing_verdicts(uncrossed: Iterable[Hop], reason: str) -> list[Verdict]:
+    """Return a verdict that names the links that no flow crossed, and none if there are none."""
+    names = "; ".join(map(_direction, uncrossed))
+    return [Verdict(ALL, "crossed", f"not measured: {reason}: {names}", "", NOT_MEASURED)] if names else []
 
 
 def latency_verdicts(latency_us: Mapping[Pair, float], limits: Limits) -> list[Verdict]:
@@ -141,6 +149,12 @@ def link_verdicts(
         for variant, (link, flows) in links.items()
         for name, value in met.get(variant, {}).items()
     ]
+
+
+def unshared_verdicts(links: Collection[str]) -> list[Verdict]:
+    """Return a verdict if there are no shared `links`, such as between two hosts."""
+    reason = "not measured: no two pairs of NICs meet on a link alone"
+    return [] if links else [Verdict(ALL, "use", reason, "", NOT_MEASURED)]
 
 
 def retransmission_verdicts(
@@ -234,7 +248,7 @@ def _short_trials(variant: str, signs: Sequence[str], *, is_repeated: bool) -> V
     return Verdict(f"trial {variant}", "valid", found, "a valid trial", word)
 
 
-def find_suspects(route: Route, bad: Iterable[Pair], good: Iterable[Pair]) -> list[str]:
+def find_suspects(route: Route, bad: Iterable[Ends], good: Iterable[Ends]) -> list[str]:
     """Return the parts that all `bad` paths and no `good` path use."""
     ways, fine = [set(route(pair)) for pair in bad], {part for pair in good for part in route(pair)}
     return sorted(set.intersection(*ways) - fine) if ways else []
@@ -243,20 +257,24 @@ def find_suspects(route: Route, bad: Iterable[Pair], good: Iterable[Pair]) -> li
 def by_direction(topology: Topology) -> Routes:
     """Return the routes whose parts are links, each in one direction, or else in both."""
 
-    def directions(pair: Pair) -> list[str]:
-        return [f"link {hop.link.name}, {hop.sender} to {hop.receiver}" for hop in _path(topology, pair)]
+    def directions(ends: tuple[Any, ...]) -> list[str]:
+        return [_direction(hop) for hop in _path(topology, ends)]
 
     return directions, by_link(topology)
 
 
 def by_link(topology: Topology) -> Route:
     """Return the route whose parts are links, each for both of its directions."""
-    return lambda pair: [f"link {hop.link.name}" for hop in _path(topology, pair)]
+    return lambda ends: [f"link {hop.link.name}" for hop in _path(topology, ends)]
 
 
-def _path(topology: Topology, pair: Pair) -> tuple[Hop, ...]:
+def _direction(hop: Hop) -> str:
+    return f"link {hop.link.name}, {hop.sender} to {hop.receiver}"
+
+
+def _path(topology: Topology, ends: tuple[Any, ...]) -> tuple[Hop, ...]:
     """Return the path between two NICs, or none if one is unknown, such as that of a captured address."""
-    return topology.nic_path(*pair) if topology.nics.keys() >= set(pair) else ()
+    return topology.nic_path(*ends) if topology.nics.keys() >= set(ends[:2]) else ()
 
 
 def _nic_of(topology: Topology, host: str, number: int) -> str:
@@ -274,7 +292,7 @@ BY_NIC: Routes = (
 def _judge_paths(
     routes: Routes,
     name: str,
-    values: Mapping[Pair, float],
+    values: Mapping[Ends, float],
     limits: Limits,
     worst_of: Callable[[Iterable[float]], float] = max,
 ) -> list[Verdict]:
@@ -291,7 +309,7 @@ def _judge_paths(
     if name in BY_CHANCE and len(bad) > 1 and len(shared := find_suspects(routes[-1], bad, ())) == 1:
         crossing = sum(shared[0] in routes[-1](pair) for pair in values)
         return [replace(worst, of=shared[0], found=f"{worst.found}, on {len(bad)} of {crossing} paths over it")]
-    return [judge_figure(" to ".join(pair), name, _exactly(values[pair]), limits) for pair in bad]
+    return [judge_figure(" to ".join(pair[:2]), name, _exactly(values[pair]), limits) for pair in bad]
 
 
 def _counts(name: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from roundabout.cli.options import Testbed
 from roundabout.core.errors import UsageError
 from roundabout.runner.testbed import Check
 from roundabout.store.files import write_json
-from roundabout.terminal.execution import requested_provider
+from roundabout.terminal.execution import requested_provider, undo_when_ended
 from roundabout.terminal.playbook import name_hosts
 
 
@@ -30,6 +30,7 @@ def command(
     ] = None,
 ) -> None:
     """Check the requirements of this machine or a rack. Change nothing. Exit with 1 if a requirement is missing."""
+    undo_when_ended()
     if record:
         _record(inventory, record)
         return

@@ -12,7 +12,7 @@ from roundabout.models.packets.hardware_defaults import TcpHosts
 from roundabout.models.packets.network import BYTES_PER_S_OF_GBPS, Ports
 from roundabout.models.packets.structures import FLOW, PS_PER_MS, Structure, make_structure
 from roundabout.models.packets.tcp import NAMES, connection_plan, tcp_settings
-from roundabout.models.packets.transports import reaction_plan, transport_values
+from roundabout.models.packets.transports import WINDOWED, reaction_plan, transport_values, window_plan
 from roundabout.spec import TrialSpec
 from roundabout.spec.cross_traffic import CrossTraffic
 from roundabout.spec.routing import Flow
@@ -101,6 +101,8 @@ class AddedTraffic:
         plan: Structure | None = None
         if transport.name in NAMES:
             pair = self.engine.add_connection(*routes, hosts, connection_plan(settings, transport, values))
+        elif transport.name in WINDOWED:
+            pair = self.engine.add_window_flow(*routes, hosts, window_plan(values, transport))
         else:
             plan = reaction_plan(values)
             pair = self.engine.add_pair(*routes, hosts, plan)

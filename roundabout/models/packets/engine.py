@@ -152,6 +152,13 @@ class Engine:
         numbers = (out, len(out), back, len(back), priority, *hosts)
         return int(self._library.packets_add_connection(self._engine, *numbers, plan))
 
+    def add_window_flow(
+        self, out: Sequence[int], back: Sequence[int], hosts: tuple[int, int], plan: Structure, priority: int = 0
+    ) -> int:
+        """Add a flow with a window by a window_plan, as `add_pair` adds a queue pair. It has a queue pair's number."""
+        numbers = (out, len(out), back, len(back), priority, *hosts)
+        return int(self._library.packets_add_window_flow(self._engine, *numbers, plan))
+
     def add_job(self, plan: Structure, stretches: Sequence[float] = (1.0,)) -> int:
         """Add a job without phases by a job_plan.
 
@@ -231,7 +238,7 @@ class Engine:
 
         A flow takes the connection that was used last, a new one like `pair` if all are busy, or waits for one. With
         `is_fresh`, each flow begins on a connection without history, after a round trip over an empty network. `plan`
-        is the reaction_plan of the pair, or None for TCP.
+        is the reaction_plan of the pair, or None for TCP and flows with windows.
         """
         own = DECLARATIONS.NULL if plan is None else plan
         self._library.packets_add_pool(self._engine, traffic, pair, max_connections, is_fresh, own)
@@ -263,6 +270,10 @@ class Engine:
     def connection_result(self, pair: int) -> Structure:
         """Return the connection_result of a TCP connection, which must cross a link."""
         return self._result("connection", pair)
+
+    def window_result(self, pair: int) -> Structure:
+        """Return the window_result of a flow with a window, which must cross a link."""
+        return self._result("window", pair)
 
     def _result(self, of: str, number: int) -> Structure:
         found = DECLARATIONS.new(f"struct {of}_result *")

@@ -12,7 +12,7 @@ from roundabout.models.packets.hardware_defaults import TcpHosts, payload_bytes
 from roundabout.models.packets.network import Ports, UnsupportedError
 from roundabout.models.packets.structures import PS_PER_MS, Structure, make_structure
 from roundabout.models.packets.tcp import NAMES, connection_plan, tcp_settings
-from roundabout.models.packets.transports import mltcp_plan, reaction_plan, transport_values
+from roundabout.models.packets.transports import WINDOWED, mltcp_plan, reaction_plan, transport_values, window_plan
 from roundabout.spec import TrialSpec
 from roundabout.spec.cassini import LATE, Timetable
 from roundabout.spec.frames import segment_bytes
@@ -57,6 +57,9 @@ class QueuePairs:
         if self.job.transport.name in NAMES:
             plan = connection_plan(self.tcp, self.job.transport, values)
             pair = self.engine.add_connection(*routes, hosts, plan, self.priority)
+        elif self.job.transport.name in WINDOWED:
+            plan = window_plan(values, self.job.transport)
+            pair = self.engine.add_window_flow(*routes, hosts, plan, self.priority)
         else:
             pair = self.engine.add_pair(*routes, hosts, reaction_plan(values), self.priority)
         if counted_by := values.get("count_by"):

@@ -7,6 +7,7 @@ from roundabout.models.native_engine import read_header, record_type
 
 PS_PER_MS = 1_000_000_000
 PS_PER_US = 1_000_000
+NS_PER_US = 1_000
 NEVER = 2**63 - 1
 
 DECLARATIONS = read_header("packets")

@@ -5,10 +5,12 @@ from collections.abc import Mapping
 
 from roundabout.models.packets import tcp
 from roundabout.models.packets.network import UnsupportedError
-from roundabout.models.packets.structures import PS_PER_US, Structure, make_structure
+from roundabout.models.packets.structures import NS_PER_US, PS_PER_US, Structure, make_structure
 from roundabout.spec.transports import Parameter, Transport, find_violation
 
-TRANSPORTS = ("dcqcn", "mltcp_dcqcn", *tcp.NAMES)
+WINDOWED = ("swift", "nscc", "mltcp_swift")
+"""Transports of RDMA with a window and the delay of each packet."""
+TRANSPORTS = ("dcqcn", "mltcp_dcqcn", *WINDOWED, *tcp.NAMES)
 ONE_Q24 = 1 << 24
 BYTES_PER_S_OF_MBPS = 125_000
 
@@ -81,6 +83,42 @@ def reaction_plan(values: Values) -> Structure:
             for name in ("R_AI", "R_HAI", "R_min", "R_max", "rate_on_first_cnp")
         },
     )
+
+
+WINDOW_ALGORITHMS = ("swift", "nscc")
+"""By their numbers in native/c_api.h."""
+SWIFT_TIMES, SWIFT_COUNTS = ("base_target", "hop", "fs_range"), ("max_cwnd", "initial_cwnd", "retx_reset")
+SWIFT_FRACTIONS = ("fs_min_cwnd", "fs_max_cwnd", "ai", "beta", "max_mdf", "min_cwnd")
+
+
+def window_plan(values: Values, transport: Transport) -> Structure:
+    """Return the parameters of a flow with a window: Swift's or NSCC's."""
+    algorithm = transport.name.removeprefix("mltcp_")
+    plans = {"swift": _swift_plan, "nscc": _nscc_plan}
+    return make_structure(
+        "window_plan",
+        algorithm=WINDOW_ALGORITHMS.index(algorithm),
+        reordering=int(values["reordering"]),
+        rto_min_ps=round(float(values["rto_min_us"]) * PS_PER_US),
+        **{algorithm: plans[algorithm](values)},
+    )
+
+
+def _swift_plan(values: Values) -> dict[str, int]:
+    return {
+        **{f"{name}_ns": round(float(values[f"{name}_us"]) * NS_PER_US) for name in SWIFT_TIMES},
+        **{f"{name}_q24": round(float(values[name]) * ONE_Q24) for name in SWIFT_FRACTIONS},
+        **{name: int(values[name]) for name in SWIFT_COUNTS},
+    }
+
+
+def _nscc_plan(values: Values) -> dict[str, int]:
+    return {
+        "line": round(float(values["line_mbps"]) * BYTES_PER_S_OF_MBPS),
+        "gamma_q24": round(float(values["gamma"]) * ONE_Q24),
+        **{f"{name}_ns": round(float(values[f"{name}_us"]) * NS_PER_US) for name in ("network_rtt", "target")},
+        **{name: int(values[name]) for name in ("qa_gate", "initial_cwnd")},
+    }
 
 
 def mltcp_plan(values: Values, transport: Transport) -> Structure:

@@ -67,8 +67,8 @@ for place, peer in enumerate(sys.argv[6:]):
 class PingResult(NamedTuple):
     """The numbers of lost pings from one host to another, of small ones and of the largest unfragmented ones.
 
-    They are between the hosts' NICs of the number `nic`. `rtt_ms` is the shortest round trip of a large ping, or None
-    if all were lost.
+    They are between the hosts' NICs of the number `nic`. `rtt_ms` is the shortest round trip of a large ping, over the
+    dilation, or None if all were lost.
     """
 
     sender: str
@@ -106,7 +106,8 @@ def check_connectivity(session: HostSession, pings: int = PINGS) -> Connectivity
     for host, text in session.on_each_host(on_host).items():
         for mtu, found in parse_answers(host, nics, text):
             mtu_bytes[host, found.nic] = mtu
-            pinged.append(found)
+            rtt_ms = None if found.rtt_ms is None else found.rtt_ms / session.site.dilation
+            pinged.append(found._replace(rtt_ms=rtt_ms))
     return ConnectivityReport(mtu_bytes, tuple(pinged), session.site.dscps.jobs)
 
 

@@ -21,7 +21,7 @@ from pydantic_core import CoreSchema, PydanticCustomError
 from roundabout.spec.base import Name, Strict
 from roundabout.spec.errors import SpecError, expected_names, quote_value, suggest
 from roundabout.spec.transports import registry
-from roundabout.spec.transports.declarations import Counter, Declaration, Derived, Parameter, Rule
+from roundabout.spec.transports.declarations import PROGRAM, Counter, Declaration, Derived, Parameter, Rule
 from roundabout.spec.transports.queues import QueueName
 from roundabout.spec.transports.sets import FORMER_VALUES, Ecn, PublishedValues, find_published, set_names
 
@@ -180,7 +180,7 @@ def _check_given(given: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Return an experiment's fields of a transport, completed by the implied ones."""
     if "file" in given:
         given["file"] = str(_program(given["file"], folder))
-        given["name"] = Path(given["file"]).name.removesuffix(registry.PROGRAM)
+        given["name"] = Path(given["file"]).name.removesuffix(PROGRAM)
     elif "name" not in given:
         return given
     name, file = given["name"], given.get("file")
@@ -229,7 +229,7 @@ def _published(transport: str, found: Declaration | None, name: Any) -> Publishe
 
 def _program(file: Any, folder: Path) -> Path:
     """Return the source that an experiment names, relative to itself."""
-    if not isinstance(file, str) or "\0" in file or not file.endswith(registry.PROGRAM):
+    if not isinstance(file, str) or "\0" in file or not file.endswith(PROGRAM):
         _refuse("file", quote_value(file), registry.FILE)
     path = Path(os.path.realpath(folder / file))  # unlike `resolve`, takes links in a loop
     try:

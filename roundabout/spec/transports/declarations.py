@@ -12,6 +12,9 @@ from typing import Literal, NamedTuple, NoReturn, cast, get_args
 from roundabout.spec.errors import SpecError
 from roundabout.spec.transports.queues import QUEUES, QueueName
 
+PROGRAM, MODEL = ".bpf.c", ".model.h"
+"""Suffixes of a transport's main file: an eBPF program, or a header of a transport that models alone play."""
+
 ChosenBy = Literal["experiment", "testbed", "line_rate", "network", "nic"]
 FACTS = ("compute_us",)
 """Names in rules other than parameters: `compute_us` is a job's computing time in an iteration."""
@@ -123,7 +126,10 @@ class HardwareRange:
 
 @dataclass(frozen=True)
 class Declaration:
-    """All declarations of one transport. `meant_for` is the kind of queue at switch ports that it needs."""
+    """All declarations of one transport. `meant_for` is the kind of queue at switch ports that it needs.
+
+    `program` is its main file: NAME.bpf.c, or NAME.model.h.
+    """
 
     name: str
     program: Path
@@ -134,6 +140,11 @@ class Declaration:
     derived: tuple[Derived, ...]
     rules: tuple[Rule, ...] = ()
     hardware: tuple[HardwareRange, ...] = ()
+
+    @property
+    def is_model(self) -> bool:
+        """Return True if models alone play the transport: no host has a program of it."""
+        return self.program.name.endswith(MODEL)
 
     def origin(self, parameter: Parameter) -> str:
         """Return the name of the transport that declares `parameter`. For mltcp_dcqcn it may be dcqcn or mltcp."""
@@ -173,11 +184,11 @@ def source_files(program: Path) -> tuple[Path, ...]:
 
 
 def read_declaration(program: Path) -> Declaration:
-    """Read the declarations in the transport's program NAME.bpf.c and in its included headers.
+    """Read the declarations in a transport's program NAME.bpf.c or header NAME.model.h, and in its included headers.
 
     Raises SpecError if a declaration does not follow the grammar of declare.h.
     """
-    name = program.name.removesuffix(".bpf.c")
+    name = program.name.removesuffix(PROGRAM).removesuffix(MODEL)
     statements = [each for source in source_files(program) for each in _statements(_text(source), str(source))]
     stands_for, meant_for = _once("STANDS_FOR", statements), _once("MEANT_FOR", statements)
     readers = {"PARAMETER": _parameter, "CHOICE": _choice, "NIC_CHOICE": _choice}

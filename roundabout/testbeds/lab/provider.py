@@ -18,6 +18,7 @@ from roundabout.runner.testbed import (
     Check,
     ExporterTarget,
     refuse_mixes,
+    refuse_modeled_transports,
     refuse_spreading,
     refuse_switch_features,
     refuse_trees,
@@ -105,6 +106,7 @@ class LabProvider(SshTestbedProvider):
         )
         refuse_spreading(trial, "a lab's switches look up the cable of a whole flow")
         refuse_mixes(trial)
+        refuse_modeled_transports(trial)
         refuse_trees(trial)
         refuse_hidden_flows(trial)
         check_source_ports(trial)

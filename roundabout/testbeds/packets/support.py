@@ -8,7 +8,7 @@ from roundabout.models.packets.hardware_defaults import payload_bytes, roce_payl
 from roundabout.models.packets.network import ecn_thresholds, number_ports
 from roundabout.models.packets.switches import plan_buffers
 from roundabout.models.packets.tcp import NAMES as TCP_NAMES
-from roundabout.models.packets.transports import transport_values
+from roundabout.models.packets.transports import Values, transport_values
 from roundabout.spec.cross_traffic import CrossTraffic
 from roundabout.spec.transports import Transport
 from roundabout.spec.trial_spec import TrialSpec
@@ -67,18 +67,24 @@ def _check_transport(where: str, transport: Transport, trial: TrialSpec) -> None
     except UnsupportedError as error:
         raise UnsupportedError(f"{where}.{error.message}", error.hint) from None
     if trial.topology.spreads_packets and trial.topology.routing:
-        _check_reordering(where, transport, str(values.get("retransmission", "")), trial.topology.routing.name)
+        _check_reordering(where, transport, values, trial.topology.routing.name)
 
 
-def _check_reordering(where: str, transport: Transport, retransmission: str, routing: str) -> None:
+def _check_reordering(where: str, transport: Transport, values: Values, routing: str) -> None:
     """Raise UnsupportedError if the transport takes packets that others overtake for lost."""
     if transport.name in TCP_NAMES:
         raise UnsupportedError(
-            f"{where}.transport: found {transport.name} with routing {routing}, allowed is RoCE (dcqcn): TCP takes a "
-            "segment that three others overtake for lost",
+            f"{where}.transport: found {transport.name} with routing {routing}, allowed is RDMA (dcqcn, swift, nscc): "
+            "TCP takes a segment that three others overtake for lost",
             "choose another transport, or --set routing.name=ecmp",
         )
-    if retransmission == "go_back_n":
+    if values.get("reordering"):
+        raise UnsupportedError(
+            f"{where}.transport.reordering: found {values['reordering']} with routing {routing}, allowed is 0: packets "
+            "overtake each other, and these take them for lost sooner than a window later",
+            "add --set transport.reordering=0, or choose --set routing.name=ecmp",
+        )
+    if values.get("retransmission") == "go_back_n":
         raise UnsupportedError(
             f"{where}.transport.retransmission: found go_back_n with routing {routing}, allowed is selective_repeat: "
             "packets overtake each other, and go-back-N takes them for lost",

@@ -19,13 +19,14 @@ from roundabout.testbeds.rack.rdma_class_check import BANDWIDTH, Counters, Diffe
 
 QUEUE_PAIRS = (1, 2, 4)
 # With one outstanding message of two bytes: half of the round trip, mean of 1,000 messages.
-LATENCY = Perftest("ib_write_lat", ("-n", "1000", "-F", "--output=latency"), "a latency")
+LATENCY = Perftest("ib_write_lat", ("-n", "1000", "-s", "2", "-F", "--output=latency"), "a latency")
 # Counters that a healthy lossless fabric does not change: of discarded, damaged and retransmitted packets, of FEC, and
 # of the link. FEC corrects some blocks on every link of PAM4, so `corrected_blocks` is not among them.
 UNCHANGED = re.compile(
     r"[rt]x_(prio\d_)?discards(_phy)?|\w*crc_errors_phy|\w*symbol_err(or)?s?_phy|uncorrectable_blocks"
     r"|rx_icrc_encapsulated|out_of_sequence|packet_seq_err|local_ack_timeout_err|implied_nak_seq_err|duplicate_request"
     r"|rnr_nak_retry_err|carrier_changes|link_down_events_phy"
+    r"|out_of_seq_request|rcvd_seq_err|completer_retry_err"  # soft-RoCE's (drivers/infiniband/sw/rxe/rxe_hw_counters.c)
 )
 
 Pair = tuple[RdmaEnd, RdmaEnd]

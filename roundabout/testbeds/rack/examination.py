@@ -6,7 +6,6 @@ import shlex
 import subprocess
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -16,6 +15,7 @@ from roundabout.core.paths import ROOT
 from roundabout.spec.reader.yaml_source import load_yaml
 from roundabout.spec.trainers import replay
 from roundabout.testbeds.rack.inventory import HostNic, Inventory, Machine, ServerNic
+from roundabout.testbeds.rack.ssh_programs import PROGRAMS
 
 HOST_PROGRAMS = Path(__file__).parent / "programs"  # run on hosts
 PATIENCE_S = 30
@@ -39,8 +39,10 @@ PYTHON_38 = "import sys; sys.exit(sys.version_info < (3, 8))"  # as in SCRIPT
 SCRIPT = (HOST_PROGRAMS / "examination.sh").read_text()  # `script_arguments` returns its arguments
 
 # Commands that run SCRIPT in the user's shell, and in root's if there is sudo, because only root reads debugfs.
-AS_USER = 'exec sh -s -- "$@"'
-AS_ROOT = 'exec sudo -n env SSH_CONNECTION="$SSH_CONNECTION" sh -s -- "$@"'  # sudo clears the environment
+# They end in time also if ssh ended before, on Ctrl-C for example.
+LIMITED = f'timeout {PATIENCE_S} sh -s -- "$@"'
+AS_USER = f"exec {LIMITED}"
+AS_ROOT = f'exec sudo -n env SSH_CONNECTION="$SSH_CONNECTION" {LIMITED}'  # sudo clears the environment
 SHELL = f"sudo -n true < /dev/null 2> /dev/null && {AS_ROOT}; {AS_USER}"
 
 
@@ -120,7 +122,7 @@ def _examine(inventory: Inventory, names: Collection[str], scope: Scope) -> dict
     by_host: dict[str, list[str]] = {}
     for name in names:
         by_host.setdefault(inventory.nics[name].host, []).append(name)
-    with ThreadPoolExecutor(min(32, len(by_host))) as pool:
+    with PROGRAMS.threads(min(32, len(by_host))) as pool:
         answers = pool.map(lambda own: list(_examine_nics(inventory, own, scope)), by_host.values())
         found = dict(each for answer in answers for each in answer)
     return {name: found[name] for name in names}
@@ -183,7 +185,7 @@ def run_over_ssh(inventory: Inventory, server: Machine, words: list[str], stdin:
     mend = f"`ssh -F {inventory.ssh_config} -l {user} {server.ansible_host}` must work without a question"
     try:
         command = ssh_command(inventory, server, words)
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=patience_s)
+        done = PROGRAMS.run(command, stdin, patience_s)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RoundaboutError(str(error), mend) from error
     if done.returncode != 0 or not done.stdout:

@@ -27,6 +27,7 @@ from roundabout.testbeds.rack.examination import (
     ssh_command,
 )
 from roundabout.testbeds.rack.inventory import HostNic, Inventory
+from roundabout.testbeds.rack.ssh_programs import PROGRAMS
 
 PORTS = (cross_traffic.FIRST_PORT, jobs.FIRST_PORT, rdma_class_check.FIRST_PORT)  # trials use further ones after each
 PROBE = ["python3", "-IS", "-c", (HOST_PROGRAMS / "port_probe.py").read_text()]
@@ -49,7 +50,7 @@ def _check_rail(inventory: Inventory, names: list[str]) -> dict[str, list[Findin
     nics = [inventory.nics[name] for name in names]
     if len(nics) < 2:
         return {}
-    with _listening(inventory, nics) as free, ThreadPoolExecutor(len(nics)) as pool:
+    with _listening(inventory, nics) as free, PROGRAMS.threads(len(nics)) as pool:
         sources = [nics[-1], *nics[:-1]]
         tests = [(name, test) for name, *test in zip(names, sources, nics, free, strict=True) if test[-1]]
         tried = pool.map(lambda each: _connect(inventory, *each[1]), tests)
@@ -63,10 +64,10 @@ def _is_able(found: list[Finding]) -> bool:
 @contextmanager
 def _listening(inventory: Inventory, nics: list[HostNic]) -> Iterator[list[list[int]]]:
     """Let servers listen at NICs, and yield the ports at which each of them does."""
-    with ExitStack() as stack:
+    # If this is interrupted, listeners end first, for which the threads wait.
+    with ThreadPoolExecutor(len(nics)) as pool, ExitStack() as stack:
         listeners = [stack.enter_context(_listener(inventory, nic)) for nic in nics]
-        with ThreadPoolExecutor(len(nics)) as pool:
-            yield list(pool.map(_free_ports, listeners))
+        yield list(pool.map(_free_ports, listeners))
 
 
 @contextmanager

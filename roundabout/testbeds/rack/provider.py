@@ -23,6 +23,7 @@ from roundabout.runner.testbed import (
     Check,
     ExporterTarget,
     refuse_mixes,
+    refuse_modeled_transports,
     refuse_spreading,
     refuse_switch_features,
     refuse_trees,
@@ -55,7 +56,14 @@ from roundabout.testbeds.rack.port_check import check_ports
 from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of, verify_host_keys
 from roundabout.testbeds.rack.rack_lease import Lease
 from roundabout.testbeds.rack.rail_check import find_rail_gaps, refuse_first_nics
-from roundabout.testbeds.rack.rdma_class_check import EMULATED, RdmaEnd, Row, check_traffic, rdma_end
+from roundabout.testbeds.rack.rdma_class_check import (
+    EMULATED,
+    RdmaEnd,
+    Row,
+    check_traffic,
+    rdma_end,
+    refuse_unequal,
+)
 from roundabout.testbeds.rack.stub_recorder import record_rack
 from roundabout.testbeds.rack.variables import deployment, playbook_variables, trial_document
 
@@ -107,6 +115,7 @@ class RackProvider(SshTestbedProvider):
         refuse_switch_features(trial, ("topology.buffer", "dwrr"), "the inventory alone says how switches are set")
         refuse_spreading(trial, "the inventory does not say that switches spread packets, so reports cannot claim it")
         refuse_mixes(trial)
+        refuse_modeled_transports(trial)
         refuse_trees(trial)
         check_source_ports(trial)
         check_capture_budget(trial)
@@ -260,18 +269,24 @@ class RackProvider(SshTestbedProvider):
     def check_traffic(self, owner: str) -> Iterator[Row]:
         """Send RDMA traffic between all servers, under a lease, and yield the results.
 
-        DCQCN's T is changed on one server at a time, and restored. Raises BusyError, LostHostError, and NoRdmaError if
-        a server lacks a requirement.
+        DCQCN's T is changed on one server at a time, and restored. Raises BusyError, LostHostError, NoRdmaError if a
+        server lacks a requirement, and UnequalRdmaError if some NICs have RDMA and another has not.
         """
         with self._rdma_rails(owner) as rails:
             yield from check_traffic(rails, self._inventory.all.vars.lossless)
             yield from self._check_timers(rails, owner)
 
     def measure_pairs(self, owner: str) -> Iterator[PairFigures]:
-        """Measure bandwidth and latency by RDMA between all NICs of a rail. Raises as `check_traffic`."""
+        """Measure bandwidth and latency by RDMA between all NICs of a rail. Raises as `check_traffic`.
+
+        Rates and times are those of the rack that an emulated one stands for.
+        """
+        everywhere = self._inventory.all.vars
         with self._rdma_rails(owner) as rails:
             for ends in rails:
-                yield from measure_pairs(ends, self._inventory.all.vars.lossless.tos, self._switch_of)
+                for each in measure_pairs(ends, everywhere.lossless.tos, self._switch_of):
+                    gbps = {number: rate * everywhere.scale for number, rate in each.gbps.items()}
+                    yield each._replace(gbps=gbps, latency_us=each.latency_us / everywhere.dilation)
 
     def unchanged_counters(self, owner: str) -> dict[str, dict[str, int]]:
         """Return each NIC's counters that a healthy fabric does not change. Raises as `check_traffic`."""
@@ -287,10 +302,10 @@ class RackProvider(SshTestbedProvider):
         }
 
     def rdma_gbps(self, source: str, to: str) -> float:
-        """Return the line rate less headers of RDMA between two NICs, in Gbit/s on their links."""
+        """Return the line rate less headers of RDMA between two NICs, in Gbit/s."""
         everywhere, nics = self._inventory.all.vars, self._inventory.nics
         line_gbps = min(everywhere.rates(nics[each].nic.link).line_rate_gbps for each in (source, to))
-        return line_gbps / everywhere.scale * roce_payload_share(self._inventory.common.mtu_bytes)
+        return line_gbps * roce_payload_share(self._inventory.common.mtu_bytes)
 
     def _switch_of(self, end: RdmaEnd) -> str:
         return self._inventory.switch_of(self._inventory.nics[end.host.name])
@@ -305,6 +320,7 @@ class RackProvider(SshTestbedProvider):
             self.read_only_session(owner, inventory.servers, inventory.ends, inventory.switches) as hosts,
         ):
             found = query_capabilities(inventory, inventory.nics)
+            refuse_unequal(found)
             options = EMULATED if inventory.all.vars.emulated else ()
             rails: dict[int, list[RdmaEnd]] = {}
             for host, connection in hosts.items():

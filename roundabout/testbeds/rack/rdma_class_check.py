@@ -77,6 +77,16 @@ class NoRdmaError(RoundaboutError):
     """Error for a server that lacks a requirement of RDMA."""
 
 
+class UnequalRdmaError(RoundaboutError):
+    """Error for a NIC without an RDMA device or GID in a rack whose other NICs have them."""
+
+    def __init__(self, nic: str, missing: Finding) -> None:
+        super().__init__(
+            f"{nic}: {missing.name}: found {missing.found}, expected one, as other NICs have", missing.mend
+        )
+        self.nic, self.missing = nic, missing
+
+
 class Difference(NamedTuple):
     """A difference between an expected and a found value. `what` names the compared item."""
 
@@ -125,6 +135,13 @@ def rdma_end(host: Host, connection: Connection, found: Sequence[Finding], optio
         if not each.good:
             raise NoRdmaError(f"{host.name}: {each.name}: {each.found}", each.mend)
     return RdmaEnd(host, connection, by_name[DEVICE].found, int(by_name[GID].found.split()[0]), options)
+
+
+def refuse_unequal(found: Mapping[str, Sequence[Finding]]) -> None:
+    """Raise UnequalRdmaError for the first NIC without RDMA, if others have it. `found` has findings by NIC."""
+    missing = {nic: each for nic, own in found.items() for each in own if each.name in (DEVICE, GID) and not each.good}
+    if missing and any(each.name == GID and each.good for own in found.values() for each in own):
+        raise UnequalRdmaError(*next(iter(missing.items())))
 
 
 def check_traffic(rails: Sequence[Sequence[RdmaEnd]], lossless: LosslessClasses) -> Iterator[Row]:
@@ -260,9 +277,12 @@ def _figure(client: Program) -> float | None:
 
 
 def perftest_command(of: RdmaEnd, port: int, tos: int, test: Perftest = BANDWIDTH) -> list[str]:
-    """Return the command of a test for an endpoint. For a client, append the server's address."""
+    """Return the command of a test for an endpoint. For a client, append the server's address.
+
+    The test's options go before those of the endpoint: perftest takes the last of an option.
+    """
     where = ["-d", of.device, "-x", str(of.gid_index), "-p", str(port), f"--tclass={tos}"]
-    return ["sh", "-c", PERFTEST, "sh", test.program, of.host.address, *where, *test.options, *of.options]
+    return ["sh", "-c", PERFTEST, "sh", test.program, of.host.address, *where, *of.options, *test.options]
 
 
 @contextmanager

@@ -65,7 +65,7 @@ class Fabric:
 
 def ib_write_lat(fabric: Fabric, words: list[str]) -> None:
     """Average of half the round trips in us, after a line of the figures that full verbosity has."""
-    options, rest = getopt.gnu_getopt(words, "d:x:p:n:F", ["tclass=", "output=", "bind_source_ip="])
+    options, rest = getopt.gnu_getopt(words, "d:x:p:n:s:F", ["tclass=", "output=", "bind_source_ip="])
     given = dict(options)
     if given.get("--output") != "latency":
         fail("this stand-in prints a latency alone")

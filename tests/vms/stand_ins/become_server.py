@@ -14,6 +14,7 @@ DEBUGFS = Path("/sys/kernel/debug")
 
 subprocess.run(["modprobe", "rdma_rxe"], check=True)
 subprocess.run(["rdma", "link", "add", RDMA, "type", "rxe", "netdev", NIC], check=True)
+subprocess.run(["/usr/bin/python3", "/opt/stand-ins/priority_counters.py", "begin", NIC], check=True)
 shutil.rmtree(STATE, ignore_errors=True)
 trees.write(STATE, {f"link-{NIC}": json.dumps(trees.LINK), f"qos-{NIC}": json.dumps(trees.QOS)})
 trees.add_tools(STATE, "dcb", "ethtool", "python3")

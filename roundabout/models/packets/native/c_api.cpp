@@ -39,6 +39,11 @@ uint32_t packets_add_connection(simulation *simulation, const uint32_t *out, siz
                                 const tcp_plan *plan) {
   return simulation->hosts.add_connection({out, hops}, {back, back_hops}, priority, from_host, to_host, *plan);
 }
+uint32_t packets_add_window_flow(simulation *simulation, const uint32_t *out, size_t hops, const uint32_t *back,
+                                 size_t back_hops, int priority, uint32_t from_host, uint32_t to_host,
+                                 const window_plan *plan) {
+  return simulation->hosts.add_window_flow({out, hops}, {back, back_hops}, priority, from_host, to_host, *plan);
+}
 uint32_t packets_add_mltcp_job(simulation *simulation, const mltcp_plan *plan) {
   return simulation->hosts.add_mltcp_job(*plan);
 }
@@ -130,6 +135,12 @@ void packets_connection_result(const simulation *simulation, uint32_t pair, conn
            0,
            0};
   congestion_read(c.control, into);
+}
+
+void packets_window_result(const simulation *simulation, uint32_t pair, window_result *into) {
+  const packets::WindowFlow &flow = simulation->hosts.window[simulation->hosts.pairs[pair].window];
+  *into = {0, flow.srtt, flow.timeouts, 0, 0, 0, 0, 0, 0};
+  window_read(flow.control, into);
 }
 
 void packets_flow_records(const simulation *simulation, uint32_t traffic, flow_record *into) {

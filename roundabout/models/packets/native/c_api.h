@@ -105,6 +105,29 @@ struct tcp_plan {
   struct congestion_plan congestion;
 };
 
+enum { WINDOW_SWIFT, WINDOW_NSCC };
+
+/* Swift's parameters in the units of transports/swift/swift_params.h, but times in ns. */
+struct swift_plan {
+  uint32_t base_target_ns, hop_ns, fs_range_ns, fs_min_cwnd_q24, fs_max_cwnd_q24, ai_q24, beta_q24, max_mdf_q24;
+  uint32_t min_cwnd_q24, max_cwnd, initial_cwnd, retx_reset;
+};
+
+/* NSCC's in those of transports/nscc/nscc_params.h, but times in ns. */
+struct nscc_plan {
+  uint64_t line;
+  uint32_t network_rtt_ns, target_ns, qa_gate, gamma_q24, initial_cwnd;
+};
+
+/* A flow with a window, and the parameters of its algorithm. */
+struct window_plan {
+  uint32_t algorithm;
+  uint32_t reordering; /* packets sent later that arrive before one counts as lost, 0: 1.5 windows */
+  int64_t rto_min_ps;
+  struct swift_plan swift;
+  struct nscc_plan nscc;
+};
+
 /* A job without phases. Its iterations may begin by a timetable (roundabout/spec/cassini.py), if it has a period. */
 struct job_plan {
   int64_t workers, iterations;
@@ -153,6 +176,14 @@ struct connection_result {
   int64_t in_flight, cwnd, ssthresh, srtt_ps, min_rtt_ps;
   uint64_t iterations, iteration_bytes; /* of MLTCP */
   uint32_t alpha_q24, F_q24;
+};
+
+/* The counters of a flow with a window and its present state. */
+struct window_result {
+  int64_t cwnd_bytes, srtt_ps, timeouts;
+  uint64_t increases, decreases, quick_adapts; /* of ACKs; the last of NSCC alone */
+  uint64_t iterations, iteration_bytes;        /* of MLTCP */
+  uint32_t F_q24;
 };
 
 /* The counters of a cross traffic. */
@@ -212,6 +243,9 @@ uint32_t packets_add_pair(struct simulation *simulation, const uint32_t *out, si
 uint32_t packets_add_connection(struct simulation *simulation, const uint32_t *out, size_t hops, const uint32_t *back,
                                 size_t back_hops, int priority, uint32_t from_host, uint32_t to_host,
                                 const struct tcp_plan *plan);
+uint32_t packets_add_window_flow(struct simulation *simulation, const uint32_t *out, size_t hops, const uint32_t *back,
+                                 size_t back_hops, int priority, uint32_t from_host, uint32_t to_host,
+                                 const struct window_plan *plan);
 uint32_t packets_add_mltcp_job(struct simulation *simulation, const struct mltcp_plan *plan);
 void packets_join(struct simulation *simulation, uint32_t pair, uint32_t mltcp_job);
 
@@ -223,7 +257,7 @@ void packets_add_message(struct simulation *simulation, uint32_t job, uint32_t p
                          int64_t bytes, int64_t lead_bytes, const uint32_t *feeders, size_t count);
 
 uint32_t packets_add_traffic(struct simulation *simulation);
-/* The pair is a TCP connection if there is no plan. */
+/* The pair is a TCP connection or a flow with a window if there is no plan. */
 void packets_add_pool(struct simulation *simulation, uint32_t traffic, uint32_t pair, int64_t max_connections,
                       int is_fresh, const struct reaction_plan *plan);
 void packets_set_flows(struct simulation *simulation, uint32_t traffic, const struct flow_plan *flows, size_t count);
@@ -250,6 +284,8 @@ size_t packets_mark_counters(const struct simulation *simulation, uint32_t *into
 void packets_pair_result(const struct simulation *simulation, uint32_t pair, struct pair_result *into);
 /* The queue pair must be a TCP connection. */
 void packets_connection_result(const struct simulation *simulation, uint32_t pair, struct connection_result *into);
+/* The queue pair must be a flow with a window. */
+void packets_window_result(const struct simulation *simulation, uint32_t pair, struct window_result *into);
 void packets_flow_records(const struct simulation *simulation, uint32_t traffic, struct flow_record *into);
 void packets_traffic_result(const struct simulation *simulation, uint32_t traffic, struct traffic_result *into);
 

@@ -33,6 +33,7 @@ public:
     return is_chosen(route) ? planes_[next_plane(route)].first_port : route_[route];
   }
   std::uint32_t last_port(std::uint32_t route) const;                  // of its first plane
+  std::vector<std::uint32_t> any_path(std::uint32_t route) const;      // its ports
   Picos empty_round_trip(std::uint32_t out, std::uint32_t back) const; // of a control frame
 
   // Puts a packet that is sent now at the begin of a route. Returns the NIC's port.
@@ -96,7 +97,6 @@ private:
   std::uint32_t add_route(std::span<const std::uint32_t> ports, std::uint32_t host);
   std::uint32_t add_path_set(std::span<const std::uint32_t> from, std::span<const std::uint32_t> to,
                              std::uint32_t from_host);
-  std::vector<std::uint32_t> any_path(std::uint32_t route) const; // its ports
   std::uint32_t begin_chosen(Packet &packet, std::uint32_t route, Picos now);
   std::uint32_t choose_port(Packet &packet, std::uint32_t link, Picos now);
   std::uint32_t least_loaded(std::span<const std::uint32_t> group, int priority, Picos now);

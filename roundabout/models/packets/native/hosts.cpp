@@ -10,8 +10,8 @@ namespace packets {
 
 Hosts::Hosts(EventQueue &events, Random &random, const nic_plan &nic, Fabric &fabric, Forwarding &forwarding,
              std::size_t count, Jobs &jobs)
-    : counters(count), tcp(events, random, fabric, forwarding, *this), events_(events), random_(random), nic_(nic),
-      fabric_(fabric), forwarding_(forwarding), jobs_(jobs),
+    : counters(count), tcp(events, random, fabric, forwarding, *this), window(events, nic, fabric, forwarding, *this),
+      events_(events), random_(random), nic_(nic), fabric_(fabric), forwarding_(forwarding), jobs_(jobs),
       roce_sender_(events, random, nic, fabric, forwarding, *this), roce_receiver_(nic, fabric, forwarding, *this) {}
 
 Hosts::~Hosts() {
@@ -27,6 +27,8 @@ std::uint32_t Hosts::add_mltcp_job(const mltcp_plan &plan) {
 void Hosts::join(std::uint32_t pair, std::uint32_t job) {
   if (pairs[pair].tcp != kNone)
     tcp.join(pairs[pair].tcp, mltcp_jobs_[job].get());
+  else if (pairs[pair].window != kNone)
+    window.join(pairs[pair].window, mltcp_jobs_[job].get());
   else if (pairs[pair].reaction_point)
     reaction_join(pairs[pair].reaction_point, mltcp_jobs_[job].get());
 }
@@ -59,6 +61,15 @@ std::uint32_t Hosts::add_connection(std::span<const std::uint32_t> out, std::spa
   return pair;
 }
 
+std::uint32_t Hosts::add_window_flow(std::span<const std::uint32_t> out, std::span<const std::uint32_t> back,
+                                     int priority, std::uint32_t from_host, std::uint32_t to_host,
+                                     const window_plan &plan) {
+  const std::uint32_t pair = add_queue_pair(out, back, priority, from_host, to_host, nullptr);
+  if (!out.empty())
+    pairs[pair].window = window.add(pairs[pair], plan);
+  return pair;
+}
+
 std::uint32_t Hosts::add_queue_pair_like(std::uint32_t index, const reaction_plan *plan) {
   const QueuePair &like = pairs[index];
   QueuePair pair;
@@ -69,6 +80,8 @@ std::uint32_t Hosts::add_queue_pair_like(std::uint32_t index, const reaction_pla
   pair.to_host = like.to_host;
   if (like.tcp != kNone)
     pair.tcp = tcp.add(tcp[like.tcp].plan, pair.from_host);
+  else if (like.window != kNone)
+    pair.window = window.add(pair, window_plan(window[like.window].plan));
   else if (like.out != kNone)
     attach(pair, *plan);
   pairs.push_back(pair);
@@ -83,7 +96,10 @@ void Hosts::post(std::uint32_t index, Bytes begin, Bytes end, Picos length, Pico
   QueuePair &pair = pairs[index];
   pair.stopped = false;
   pair.acked = pair.next = pair.begin = begin;
-  roce_sender_.begin_message(pair);
+  if (pair.window != kNone)
+    window.begin_message(pair, now);
+  else
+    roce_sender_.begin_message(pair);
   pair.end = end;
   pair.posted_at = now;
   pair.ps_per_byte = static_cast<double>(length) / static_cast<double>(end - begin);
@@ -93,6 +109,8 @@ void Hosts::post(std::uint32_t index, Bytes begin, Bytes end, Picos length, Pico
 void Hosts::wake(std::uint32_t index, Picos now) {
   if (pairs[index].tcp != kNone)
     tcp.wake(index, now);
+  else if (pairs[index].window != kNone)
+    window.schedule(index, now);
   else
     roce_sender_.schedule(index, now);
 }
@@ -101,6 +119,8 @@ void Hosts::stop(std::uint32_t index) {
   pairs[index].stopped = true;
   if (pairs[index].tcp != kNone)
     tcp.stop(index);
+  if (pairs[index].window != kNone)
+    window.leave(pairs[index].window);
   reaction_leave(pairs[index].reaction_point);
   events_.cancel({EventKind::kQueuePair, index});
 }
@@ -113,6 +133,8 @@ void Hosts::open(std::uint32_t index, Bytes end, Picos now) {
   if (pair.tcp != kNone) {
     tcp.renew(pair.tcp, pair.begin);
     shake_hands(index);
+  } else if (pair.window != kNone) {
+    window.begin_connection(pair, now);
   } else if (pair.out != kNone) {
     roce_sender_.begin_connection(pair);
   }
@@ -163,6 +185,8 @@ void Hosts::complete(const QueuePair &pair, Picos now) { jobs_.message_taken(pai
 void Hosts::on_timer(std::uint32_t index, Picos now) {
   if (pairs[index].tcp != kNone)
     tcp.on_timer(index, now);
+  else if (pairs[index].window != kNone)
+    window.on_timer(index, now);
   else
     roce_sender_.on_timer(index, now);
 }
@@ -175,17 +199,21 @@ std::uint32_t Hosts::send_next(Port &port, int priority, Picos now) {
   if (turn.empty())
     port.ready &= static_cast<std::uint8_t>(~bit(priority));
   pair.waits_for_turn = false;
-  return pair.tcp != kNone ? tcp.send_next(index, now) : roce_sender_.send_next(index, now);
+  if (pair.tcp != kNone)
+    return tcp.send_next(index, now);
+  return pair.window != kNone ? window.send_next(index, now) : roce_sender_.send_next(index, now);
 }
 
 void Hosts::receive(std::uint32_t which, Picos now) {
   const Packet packet = forwarding_.packets[which];
   forwarding_.packets.give_back(which);
-  const bool is_tcp = pairs[packet.pair].tcp != kNone;
+  const bool is_tcp = pairs[packet.pair].tcp != kNone, has_window = pairs[packet.pair].window != kNone;
   switch (packet.kind) {
   case Kind::kData:
     if (is_tcp)
       tcp.take_segment(packet, now);
+    else if (has_window)
+      window.take_data(packet, which, now);
     else
       roce_receiver_.take_data(packet, now);
     break;
@@ -193,6 +221,8 @@ void Hosts::receive(std::uint32_t which, Picos now) {
   case Kind::kNack:
     if (is_tcp)
       tcp.take_ack(packet, which, now);
+    else if (has_window)
+      window.take_ack(packet, which, now);
     else
       roce_sender_.take_ack(packet, roce_receiver_.sack_of(which), now);
     break;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hosts: the queue pairs and TCP connections of their NICs, and the turns in which these send.
+// Hosts: the queue pairs, TCP connections and flows with windows of their NICs, and the turns in which these send.
 #pragma once
 
 #include "roundabout/models/packets/native/roce/queue_pair.hpp"
@@ -7,6 +7,7 @@
 #include "roundabout/models/packets/native/roce/roce_sender.hpp"
 #include "roundabout/models/packets/native/switches/forwarding.hpp"
 #include "roundabout/models/packets/native/tcp/stack.hpp"
+#include "roundabout/models/packets/native/window/window_sender.hpp"
 
 #include <memory>
 #include <span>
@@ -34,7 +35,11 @@ public:
   // Adds a TCP connection in the same way; its number is that of the queue pair of its bytes.
   std::uint32_t add_connection(std::span<const std::uint32_t> out, std::span<const std::uint32_t> back, int priority,
                                std::uint32_t from_host, std::uint32_t to_host, const tcp_plan &plan);
-  // Adds another queue pair or connection like `pair` during the simulation, which invalidates references to them.
+  // Adds a flow with a window in the same way.
+  std::uint32_t add_window_flow(std::span<const std::uint32_t> out, std::span<const std::uint32_t> back, int priority,
+                                std::uint32_t from_host, std::uint32_t to_host, const window_plan &plan);
+  // Adds another queue pair, connection or flow like `pair` during the simulation, which invalidates references to
+  // them.
   std::uint32_t add_queue_pair_like(std::uint32_t pair, const reaction_plan *plan);
 
   // Adds a job of MLTCP, which counts the bytes of all queue pairs and connections that join it.
@@ -71,6 +76,7 @@ public:
   std::vector<QueuePair> pairs;
   std::vector<host_sample> counters; // by host
   TcpStack tcp;
+  WindowSender window;
 
 private:
   void attach(QueuePair &pair, const reaction_plan &plan);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queues of Arista EOS: packets that each queue marked, and its greatest length by LANZ, if the switch counts them."""
+"""Queues of Arista EOS: packets that each queue marked, its greatest length by LANZ, and PFC frames of its priority."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,8 +9,10 @@ from roundabout.testbeds.rack.switch_counters.answers import MAX_QUOTED, AnswerB
 
 MARKS = "show qos interfaces ecn counters queue"
 LENGTHS = "show queue-monitor length limit 1 seconds"
+PAUSES = "show priority-flow-control counters detail"
 # The last command's answer is one line, which ends each sample.
-REQUEST = f"terminal length 0\n{MARKS} | json\n{LENGTHS} | json\nshow version | include ^Software image version\n"
+ANSWERED = "".join(f"{each} | json\n" for each in (MARKS, LENGTHS, PAUSES))
+REQUEST = f"terminal length 0\n{ANSWERED}show version | include ^Software image version\n"
 COUNTED = "random-detect ecn count in its tx-queue, and on some platforms: hardware counter feature ecn out"
 REFUSED = "% "  # begin of the lines with which EOS refuses a command
 
@@ -27,11 +29,14 @@ def parse(text: str, ports: Mapping[str, PortPlace]) -> QueueAnswer:
         if line.startswith(REFUSED):
             builder.remark(f"found {line!r}, expected an answer: the user of switches may lack the privilege (enable)")
     answers = builder.read_objects(text)
-    found = next((each for each in answers if "entryList" not in each), {})
     lengths = next((each for each in answers if "entryList" in each), None)
+    pauses = next((each for each in answers if "interfaces" in each), {})
+    found = next((each for each in answers if each not in (lengths, pauses)), {})
     queues = _marks(builder, found, ports)
     for place, length in _longest(builder, lengths, ports).items():
         queues.setdefault(place, {})["watermark_bytes"] = length
+    for place, frames in _pauses(builder, pauses, ports).items():
+        queues.setdefault(place, {})["pauses"] = frames
     for (port, queue), counters in queues.items():
         builder.add_queue(port, queue, counters)
     return builder.build()
@@ -50,6 +55,21 @@ def _marks(
                 builder.remark(f"no marks of {port} queue {queue}: not counted (it needs {COUNTED})")
             else:
                 counted[port, queue] = {"marks": builder.read_count(marks, f"{port} queue {queue}")}
+    return counted
+
+
+def _pauses(
+    builder: AnswerBuilder, found: dict[str, Any], ports: Mapping[str, PortPlace]
+) -> dict[tuple[str, str], int | None]:
+    """Return the PFC frames that each port received, by the priority, which pause the queue of its number."""
+    counted: dict[tuple[str, str], int | None] = {}
+    interfaces = builder.read_block(found, "interfaces", PAUSES)
+    for port in ports if interfaces else ():
+        priorities = builder.read_block(builder.read_block(interfaces, port, PAUSES), "priorities", port)
+        for priority, frames in priorities.items():
+            where = f"{port} priority {priority}"
+            received = frames.get("rxFrames") if isinstance(frames, dict) else frames
+            counted[port, priority] = builder.read_count(received, f"{where} rxFrames")
     return counted
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A RoCE queue pair, both ends of it: plain data of its sender, its receiver and jobs. A TCP connection has one for
-// the bytes of its stream.
+// A RoCE queue pair, both ends of it: plain data of its sender, its receiver and jobs. A TCP connection and a flow with
+// a window have one for the bytes of their streams.
 #pragma once
 
 #include "roundabout/models/packets/native/numbers.hpp"
@@ -35,6 +35,7 @@ struct QueuePair {
   bool repairs = false;               // lost packets go first, by selective repeat
   reaction *reaction_point = nullptr; // none within a host
   std::uint32_t tcp = kNone;          // the connection, if it is one of TCP
+  std::uint32_t window = kNone;       // the flow, if its congestion control has a window, as Swift's
 
   // A message may be no more than `lead` ahead of what each feeder has brought its sender.
   Bytes lead = 0;

@@ -69,7 +69,7 @@ void reaction_destroy(struct reaction *reaction) {
 // Counts sent bytes. mltcp_dcqcn.bpf.c counts acknowledged bytes.
 static void count(struct reaction *reaction, int64_t now_ps, uint64_t bytes) {
   mltcp_on_bytes(reaction->member, now_ps, bytes);
-  reaction->p.R_AI = mltcp_R_AI(reaction->member, reaction->R_AI);
+  reaction->p.R_AI = mltcp_additive(reaction->member, reaction->R_AI);
   reaction->p.R_HAI = mltcp_R_HAI(reaction->member, reaction->R_HAI);
 }
 

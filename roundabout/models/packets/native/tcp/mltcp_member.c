@@ -72,8 +72,8 @@ uint64_t mltcp_cut(const struct mltcp_member *member, uint64_t before, uint64_t 
   return aggressiveness_decrease(before, base, member->F_q24);
 }
 
-uint64_t mltcp_R_AI(const struct mltcp_member *member, uint64_t R_AI) {
-  return member->job->p.acts_on != DECREASE ? times_q24(R_AI, member->F_q24) : R_AI;
+uint64_t mltcp_additive(const struct mltcp_member *member, uint64_t step) {
+  return member->job->p.acts_on != DECREASE ? times_q24(step, member->F_q24) : step;
 }
 
 uint64_t mltcp_R_HAI(const struct mltcp_member *member, uint64_t R_HAI) {

@@ -24,8 +24,8 @@ void mltcp_on_bytes(struct mltcp_member *member, int64_t now_ps, uint64_t bytes)
 uint32_t mltcp_acked(struct mltcp_member *member, int in_slow_start, uint32_t acked);
 /* Returns the window or rate after a cut. `base` is the one after the base algorithm's own cut. */
 uint64_t mltcp_cut(const struct mltcp_member *member, uint64_t before, uint64_t base);
-/* Returns DCQCN's R_AI, or R_HAI, times F. */
-uint64_t mltcp_R_AI(const struct mltcp_member *member, uint64_t R_AI);
+/* Returns the step of an additive increase, such as DCQCN's R_AI, or R_HAI, times F. */
+uint64_t mltcp_additive(const struct mltcp_member *member, uint64_t step);
 uint64_t mltcp_R_HAI(const struct mltcp_member *member, uint64_t R_HAI);
 
 uint32_t mltcp_F_q24(const struct mltcp_member *member);
