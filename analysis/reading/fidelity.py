@@ -57,8 +57,8 @@ def is_repeatable(run: Run) -> bool:
 def fidelity_of(run: Run) -> Fidelity:
     """Return a run's fidelity.
 
-    Its limits include the parts of the run's trainers that the project has never run, and routes that are not the
-    planned ones.
+    Its limits include the parts of the run's trainers that the project has never run, routes that are not the planned
+    ones, and skipped iterations.
     """
     said = read_fidelity(run.manifest["testbed"])
     cells = experiment_of(run).cells
@@ -71,7 +71,7 @@ def fidelity_of(run: Run) -> Fidelity:
     never = (f"{way}: never run by this project on any testbed" for way in sorted(ways))
     may_differ = said.nature != "computed" and not all(cell.spec.topology.is_tree for cell in cells)
     routes = describe_found_routes(run.trials()) if may_differ else []
-    return replace(said, cannot=(*said.cannot, *never, *routes))
+    return replace(said, cannot=(*said.cannot, *never, *routes, *describe_skipped(run.trials())))
 
 
 def describe_found_routes(trials: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -84,4 +84,23 @@ def describe_found_routes(trials: Sequence[Mapping[str, Any]]) -> list[str]:
         f"routes: of {len(found)} flows, summed over trials, {other} took other switches than planned, and of "
         f"{unknown} it is not known (found_routes in trial.json); limits and scores on this page are of the planned "
         "routes"
+    ]
+
+
+def describe_skipped(trials: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line on skipped iterations and the bound of their error, by the records of trials that allow it."""
+    said = [trial["skipped"] for trial in trials if "skipped" in trial]
+    if not said:
+        return []
+    jobs = [job for each in said for job in each["jobs"].values()]
+    refused = "".join(f"; {reason}" for reason in dict.fromkeys(each["refused"] for each in said if each["refused"]))
+    if not jobs:
+        return [f"skipping: no iteration was skipped{refused or ': no trial came to a steady state'}"]
+    skipped = sum(job["skipped"] for job in jobs)
+    played, shortened = sum(job["played"] for job in jobs), sum(bool(each["jobs"]) for each in said)
+    return [
+        f"skipped iterations: in {shortened} of {len(said)} trials jobs came to a steady state, and {skipped} of "
+        f"{played + skipped} of their iterations repeat earlier ones. That changes a job's mean and median iteration "
+        f"time by at most {max(job['bound_ms'] for job in jobs):.3g} ms, by 99 % prediction intervals (skipped in "
+        f"trial.json); other percentiles are those of the played iterations, and counters end with these{refused}"
     ]

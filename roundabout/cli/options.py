@@ -62,6 +62,10 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE", help="Set a field, like jobs.j1.transport.T_us=90. May be repeated."),
 ]
+Exact = Annotated[
+    bool,
+    typer.Option("--exact", help="Play every iteration packet by packet, also where the experiment has skip_within."),
+]
 Only = Annotated[
     list[str] | None,
     typer.Option(

@@ -387,6 +387,7 @@ def _cell(merged: Merged, library: Library) -> Cell:
         priority_queues=treatment.priority_queues,
         dwrr=treatment.dwrr,
         red_weight=treatment.red_weight,
+        skip_within=treatment.skip_within,
         one_job_at_a_time=treatment.one_job_at_a_time,
         cassini=treatment.cassini,
         capture=treatment.capture,

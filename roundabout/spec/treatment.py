@@ -21,6 +21,7 @@ from roundabout.spec.transports import Transport
 from roundabout.spec.transports.queues import RED_WEIGHT, QueueName
 
 RedWeight = Annotated[float, Field(gt=0, le=1)]
+ErrorShare = Annotated[float, Field(gt=0, lt=1)]
 
 
 class Treatment(Strict):
@@ -60,6 +61,11 @@ class Treatment(Strict):
     )
     red_weight: RedWeight | None = Field(
         default=None, description=f"weight of a packet in the average of `queue: red`; default: {RED_WEIGHT}"
+    )
+    skip_within: ErrorShare | None = Field(
+        default=None,
+        description="share by which mean iteration times may change because `packets` skips iterations of jobs in a "
+        "steady state; default: every iteration is played",
     )
     one_job_at_a_time: bool = Field(
         default=False, description="whether each job is a trial of its own, without the others"

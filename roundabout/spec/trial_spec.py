@@ -24,7 +24,7 @@ from roundabout.spec.topology import Hop, Topology
 from roundabout.spec.trace import SubmittedJob
 from roundabout.spec.transports import Transport
 from roundabout.spec.transports.queues import QueueName
-from roundabout.spec.treatment import RedWeight
+from roundabout.spec.treatment import ErrorShare, RedWeight
 
 
 class TrialSpec(Strict):
@@ -41,6 +41,7 @@ class TrialSpec(Strict):
     priority_queues: Queues = MAX_QUEUES
     dwrr: WeightedQueues | None = None
     red_weight: RedWeight | None = None
+    skip_within: ErrorShare | None = None
     one_job_at_a_time: bool = False
     cassini: Cassini | None = None
     capture: Capture | None = None
@@ -49,7 +50,7 @@ class TrialSpec(Strict):
     def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Drop fields at their defaults, so that trial keys hashed before a field existed stay valid."""
         of_jobs = {"queue": "thresholds", "priority_queues": MAX_QUEUES, "cassini": None}
-        of_jobs |= {"dwrr": None, "red_weight": None}
+        of_jobs |= {"dwrr": None, "red_weight": None, "skip_within": None}
         return drop_defaults({**of_jobs, "cluster": None, "submitted": []}, handler(self))
 
     @property

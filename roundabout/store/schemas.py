@@ -68,6 +68,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("received_bytes", INTEGER, "bytes", "payload received in this iteration; null as above"),
         Column("late_ms", REAL, "ms", "worst lateness of the worker's own wake-ups in this iteration"),
         Column("delay_ms", REAL, "ms", "by which the time-shift agent delayed the iteration; null without one"),
+        Column("repeats", INTEGER, "", "iteration whose times this one has, as it was skipped; null if it was played"),
         Column("loss", REAL, "", "of the batch that the worker trained on; null where nothing is trained"),
         Column("bus_bandwidth_gbps", REAL, "Gbit/s", "that a program reported, as nccl-tests define it; null without"),
     ),

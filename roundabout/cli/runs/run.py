@@ -12,6 +12,7 @@ from roundabout.cli.experiments.experiments import load_checked_experiment
 from roundabout.cli.experiments.plan import describe_changes, describe_iterations, describe_jobs
 from roundabout.cli.options import (
     Dilation,
+    Exact,
     Executor,
     Full,
     Inventory,
@@ -52,6 +53,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     fields: Set = None,
     only: Only = None,
     repetitions: Repetitions = None,
+    exact: Exact = False,
     until_decided: UntilDecided = None,
     runs: Runs = Path("runs"),
     testbed: Testbeds = None,
@@ -72,6 +74,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     if executor and until_decided is not None:
         raise UsageError("found --executor and --until-decided, expected one of them")
     how_much = chosen_length(quick=quick, full=full)
+    fields = [*(fields or ()), *(["skip_within=null"] if exact else ())]
     experiment = load_checked_experiment(name, how_much, parse_overrides(fields, only, repetitions))
     series = choose_series(experiment, testbed, inventory, executor=executor, scale=scale, dilation=dilation, jobs=jobs)
     console = Screen(stderr=as_json)
@@ -113,7 +116,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         folder = [] if runs == Path("runs") else ["--runs", str(runs)]
         options = [
             *([f"--{how_much}"] if how_much else []),
-            *(word for each in fields or () for word in ("--set", each)),
+            *(word for each in fields for word in ("--set", each)),
             *(word for each in only or () for word in ("--only", each)),
             *([] if repetitions is None else ["--repetitions", str(repetitions)]),
             *([] if until_decided is None else ["--until-decided", f"{until_decided:g}"]),

@@ -187,7 +187,7 @@ class Engine:
         while self._library.packets_run(self._engine, until_ps, EVENTS, while_jobs) == 0:
             if is_stopped():
                 raise EngineError("the trial was stopped")
-        if until_ps == NEVER and self._library.packets_running(self._engine):
+        if until_ps == NEVER and self.running:
             raise StuckError(f"jobs wait for ever from {self.now_ps / PS_PER_MS:g} ms on", "report it with the trial")
 
     def paused_since_ps(self, port: int) -> int | None:
@@ -204,6 +204,11 @@ class Engine:
     def last_end_ps(self) -> int:
         """Return the instant at which the last job ended."""
         return int(self._library.packets_last_end_ps(self._engine))
+
+    @property
+    def running(self) -> int:
+        """Return the number of jobs that have not ended."""
+        return int(self._library.packets_running(self._engine))
 
     @property
     def packet_hops(self) -> int:

@@ -19,6 +19,8 @@ from roundabout.models.packets.network import (
     plan_ports,
     plan_routing,
 )
+from roundabout.models.packets.shortened_trial import play_until_steady
+from roundabout.models.packets.steady_state import Skipped, refusal, repeat_iterations
 from roundabout.models.packets.structures import PS_PER_MS, Structure
 from roundabout.models.packets.switches import add_switches
 from roundabout.spec import TrialSpec
@@ -90,7 +92,8 @@ class PlayedTrial:
     """The iterations of jobs (arrays (workers, iterations) of RECORD), and the counters of ports and hosts.
 
     `pairs` are the queue pairs of jobs by sender, receiver (ranks) and number; `traffic` is the cross traffic by name.
-    A `deadlock` ends the trial before its jobs end.
+    A `deadlock` ends the trial before its jobs end. Iterations that were `skipped`, by job, repeat earlier ones;
+    counters end with those that were played.
     """
 
     ports: Ports
@@ -100,6 +103,7 @@ class PlayedTrial:
     packet_hops: int
     traffic: Mapping[str, PlayedTraffic] = field(default_factory=dict)
     deadlock: Deadlock | None = None
+    skipped: Mapping[str, Skipped] = field(default_factory=dict)
 
 
 def open_trial(
@@ -128,6 +132,8 @@ def play_trial(  # noqa: PLR0913, PLR0917 - what a trial is, and how it is watch
 ) -> PlayedTrial:
     """Play a trial until its last job ends, beside the cross traffic of `loads`. The same seed gives the same packets.
 
+    With the trial's `skip_within`, it ends when all jobs are in a steady state.
+
     Raises UnsupportedError, and EngineError if it is stopped.
     """
     engine, ports, jobs = open_trial(spec, seed, fabric, sample_ms, loads.lead_ms)
@@ -135,25 +141,31 @@ def play_trial(  # noqa: PLR0913, PLR0917 - what a trial is, and how it is watch
     if crossing:
         engine.run(round(loads.lead_ms * PS_PER_MS), is_stopped=is_stopped)
     before = {name: engine.traffic_result(each.number).delivered for name, each in crossing.items()}
-    deadlock = None
+    deadlock, skipped = None, dict[str, Skipped]()
     try:
-        engine.run(is_stopped=is_stopped)
+        if spec.skip_within is not None and refusal(spec) is None:
+            skipped = play_until_steady(engine, spec, jobs, round(sample_ms * PS_PER_MS), is_stopped)
+        else:
+            engine.run(is_stopped=is_stopped)
     except StuckError:
         deadlock = _find_deadlock(engine, spec, ports, loads.lead_ms)
         if deadlock is None:
             raise
-    last_ps = engine.now_ps if deadlock else engine.last_end_ps
+    last_ps = engine.now_ps if deadlock or skipped else engine.last_end_ps
     last_ms = last_ps / PS_PER_MS - loads.lead_ms
     traffic = {name: each.read(loads.lead_ms, before[name], last_ms) for name, each in crossing.items()}
-    engine.run(last_ps + round(sample_ms * PS_PER_MS), while_jobs=False)
+    if not skipped:
+        engine.run(last_ps + round(sample_ms * PS_PER_MS), while_jobs=False)
+    records = {name: engine.iterations(job.number) for name, job in jobs.items()}
     return PlayedTrial(
         ports,
-        {name: engine.iterations(job.number) for name, job in jobs.items()},
+        records | {name: repeat_iterations(records[name], each) for name, each in skipped.items()},
         {name: {key: engine.pair_result(pair) for key, pair in job.pairs.items()} for name, job in jobs.items()},
         engine.samples(),
         engine.packet_hops,
         traffic,
         deadlock,
+        skipped,
     )
 
 

@@ -13,6 +13,7 @@ from roundabout.core import paths
 from roundabout.models import packets
 from roundabout.models.packets import PS_PER_MS, Fabric, UnsupportedError
 from roundabout.models.packets.engine import LIBRARY
+from roundabout.models.packets.steady_state import refusal
 from roundabout.plan import PlannedTrial
 from roundabout.runner import program_list
 from roundabout.runner.fidelity import Fidelity
@@ -153,5 +154,8 @@ class PacketsTestbed(Scaling):
         record: dict[str, Any] = {"start_ns": start_ns, "packet_hops": played.packet_hops}
         if played.deadlock:
             record["deadlock"] = asdict(played.deadlock)
+        if trial.spec.skip_within is not None:
+            record["skipped"] = {"within": trial.spec.skip_within, "refused": refusal(trial.spec)}
+            record["skipped"]["jobs"] = {name: asdict(each) for name, each in played.skipped.items()}
         built = tables.build_tables(trial.spec, played, planned, when, identity)
         return Outcome(built, pfc_faults(trial.spec, played), record)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from roundabout.models.packets import PS_PER_MS, SAMPLE_MS, PlayedTrial
 from roundabout.models.packets.engine import Integers
+from roundabout.models.packets.steady_state import Skipped, repeated_places
 from roundabout.models.packets.structures import PS_PER_US, Structure
 from roundabout.runner.tables.trial_start import Columns, TrialStart
 from roundabout.spec import TrialSpec
@@ -94,7 +95,14 @@ def _iterations(spec: TrialSpec, played: PlayedTrial, when: TrialStart) -> Itera
                 "sent_bytes": [sent] * length,
                 "received_bytes": [received] * length,
                 **({"delay_ms": delay} if job.held_timetable else {}),
+                **_repeats(played.skipped.get(name)),
             }
+
+
+def _repeats(skipped: Skipped | None) -> Columns:
+    if not skipped:
+        return {}
+    return {"repeats": np.array([None] * skipped.played + repeated_places(skipped), dtype=object)}
 
 
 def _counters(spec: TrialSpec, samples: _Samples) -> Iterator[Columns]:
