@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from roundabout.spec.assembly.event_validation import check_events
 from roundabout.spec.assembly.factors import Factors, read_factors
 from roundabout.spec.assembly.file_cache import cached_files
 from roundabout.spec.assembly.library import (
@@ -382,6 +383,8 @@ def _cell(merged: Merged, library: Library) -> Cell:
         submitted=_submitted(merged, treatment),
         cross_traffic=treatment.cross_traffic,
         iterations=treatment.iterations,
+        events=treatment.events,
+        reroute_after_ms=treatment.reroute_after_ms,
         tcp=treatment.tcp,
         queue=port_queue(merged, treatment),
         priority_queues=treatment.priority_queues,
@@ -392,6 +395,7 @@ def _cell(merged: Merged, library: Library) -> Cell:
         cassini=treatment.cassini,
         capture=treatment.capture,
     )
+    check_events(merged, spec)
     check_demand(merged, spec)
     check_scheduling(merged, spec)
     check_signals(merged, spec)

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 from roundabout.spec.assembly.file_cache import cached_files
 from roundabout.spec.errors import list_choices
 from roundabout.spec.pfc import find_cycle, largest_required_headroom
+from roundabout.spec.rerouting import find_stalled_flow
 from roundabout.spec.transports import Transport
 from roundabout.spec.transports.queues import drop_tail_bytes
 from roundabout.spec.trial_spec import TrialSpec
@@ -92,7 +93,7 @@ def find_missing_signals(spec: TrialSpec) -> Iterator[MissingSignal]:
 @cached_files()
 def find_warnings(specs: Iterable[TrialSpec]) -> list[str]:
     """Return sentences about trials that can run, but whose results may mean something else than they seem to."""
-    checks = _weak_signals, _unusual_parameters, _slow_timers, _short_headroom, _cyclic_pauses
+    checks = _weak_signals, _unusual_parameters, _slow_timers, _short_headroom, _cyclic_pauses, _stalled_flows
     return list(dict.fromkeys(text for spec in specs for check in checks for text in check(spec)))
 
 
@@ -163,3 +164,13 @@ def _cyclic_pauses(spec: TrialSpec) -> Iterator[str]:
             f"topology.routing: routes go around {', '.join(names[:-1])} and {names[-1]}, lossless links that can "
             "pause each other for good (a cyclic buffer dependency: PFC deadlock); expected routes without a cycle"
         )
+
+
+def _stalled_flows(spec: TrialSpec) -> Iterator[str]:
+    """Yield a warning for each failure that leaves a flow without a path until a link recovers."""
+    failed: frozenset[str] = frozenset()
+    for at_ms, link, state in spec.link_changes:
+        before, failed = failed, failed - {link} if state.is_up else failed | {link}
+        if failed > before and (stalled := find_stalled_flow(spec, failed)):
+            routes = "without `reroute_after_ms` routes stay" if spec.reroute_after_ms is None else "no path is left"
+            yield f"events: {link} fails at {at_ms:g} ms: {stalled} waits until it recovers, because {routes}"

@@ -6,13 +6,14 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from roundabout.spec.base import Name, Positive, Strict, Tuple
+from roundabout.spec.base import Name, NotNegative, Positive, Strict, Tuple
 from roundabout.spec.capture import Capture
 from roundabout.spec.cassini import Cassini
 from roundabout.spec.cluster import Cluster
 from roundabout.spec.cross_traffic import CrossTraffic
 from roundabout.spec.delays import Delays
 from roundabout.spec.job import Iterations, Job
+from roundabout.spec.link_events import LinkEvent
 from roundabout.spec.priority_queues import MAX_QUEUES, Queues, WeightedQueues
 from roundabout.spec.profile import ProfileScaling
 from roundabout.spec.routing import Routing
@@ -40,6 +41,12 @@ class Treatment(Strict):
     cluster: Cluster | None = Field(default=None, description="trace of jobs and their scheduler, in place of `jobs`")
     cross_traffic: dict[Name, CrossTraffic] = Field(
         default={}, description="traffic of no job, which starts before the jobs"
+    )
+    events: Tuple[LinkEvent] = Field(
+        default=(), description="failures, recoveries, losses and lower rates of links at given instants"
+    )
+    reroute_after_ms: NotNegative | None = Field(
+        default=None, description="time from a link's failure or recovery until routes follow it; default: routes stay"
     )
     load_gbps: Annotated[float, Field(ge=0, le=1e4)] | None = Field(
         default=None, description="load of all cross traffic without its own"
@@ -95,10 +102,15 @@ class ClusterTreatment(Treatment):
 
     @model_validator(mode="after")
     def _jobs_of_the_trace_alone(self) -> Self:
-        others = {"jobs": self.jobs, "one_job_at_a_time": self.one_job_at_a_time, "cassini": self.cassini}
+        others = {
+            "events": self.events,
+            "jobs": self.jobs,
+            "one_job_at_a_time": self.one_job_at_a_time,
+            "cassini": self.cassini,
+        }
         for field, found in others.items():
             if found:
-                expected = "cluster alone: its jobs come by its trace, and Cassini is a part of it"
+                expected = "cluster alone: its jobs come by its trace, on intact links, and Cassini is a part of it"
                 fault = {"location": (field,), "found": f"{field} beside cluster", "expected": expected, "hint": None}
                 raise PydanticCustomError("located", "{expected}", fault)
         return self

@@ -8,13 +8,14 @@ from typing import Any
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from roundabout.spec.base import Name, Strict, Tuple, drop_defaults
+from roundabout.spec.base import Name, NotNegative, Strict, Tuple, drop_defaults
 from roundabout.spec.capture import Capture
 from roundabout.spec.cassini import Cassini
 from roundabout.spec.cluster import Cluster
 from roundabout.spec.cross_traffic import CrossTraffic
 from roundabout.spec.delays import FeedbackDelay
 from roundabout.spec.job import InputValue, Iterations, ResolvedJob
+from roundabout.spec.link_events import LinkChange, LinkEvent, RouteChange, list_link_changes, list_route_changes
 from roundabout.spec.patterns import flow_bytes
 from roundabout.spec.priority_queues import MAX_QUEUES, Queues, WeightedQueues
 from roundabout.spec.profile import Phase
@@ -35,6 +36,8 @@ class TrialSpec(Strict):
     cluster: Cluster | None = None
     submitted: Tuple[SubmittedJob] = Field(default=(), description="jobs in the file of a cluster's trace")
     cross_traffic: dict[Name, CrossTraffic] = Field(default={})
+    events: Tuple[LinkEvent] = ()
+    reroute_after_ms: NotNegative | None = None
     iterations: Iterations
     tcp: Tcp = Tcp()
     queue: QueueName = "thresholds"
@@ -50,7 +53,7 @@ class TrialSpec(Strict):
     def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Drop fields at their defaults, so that trial keys hashed before a field existed stay valid."""
         of_jobs = {"queue": "thresholds", "priority_queues": MAX_QUEUES, "cassini": None}
-        of_jobs |= {"dwrr": None, "red_weight": None, "skip_within": None}
+        of_jobs |= {"dwrr": None, "red_weight": None, "skip_within": None, "events": [], "reroute_after_ms": None}
         return drop_defaults({**of_jobs, "cluster": None, "submitted": []}, handler(self))
 
     @property
@@ -76,6 +79,11 @@ class TrialSpec(Strict):
         return 1 + max(self.queue_of_priority.values(), default=0)
 
     @property
+    def loses_packets(self) -> bool:
+        """Return True if an event of the trial lets a link fail or lose packets."""
+        return any(event.what in ("fails", "loses") for event in self.events)
+
+    @property
     def switch_features(self) -> dict[str, str]:
         """Return the features of switches that the trial requires and only the packet-level model has, by field."""
         requested = {
@@ -84,6 +92,16 @@ class TrialSpec(Strict):
             "dwrr": self.dwrr and f"weights {', '.join(map(str, self.dwrr.weights))}",
         }
         return {field: found for field, found in requested.items() if found}
+
+    @property
+    def link_changes(self) -> tuple[LinkChange, ...]:
+        """Return the states of links after the trial's events, in the order of instants."""
+        return tuple(list_link_changes(self.events))
+
+    @property
+    def route_changes(self) -> tuple[RouteChange, ...]:
+        """Return the links that routes avoid after the trial's events, in the order of instants."""
+        return () if self.reroute_after_ms is None else tuple(list_route_changes(self.events, self.reroute_after_ms))
 
     @property
     def feedback_delay(self) -> FeedbackDelay | None:
@@ -152,7 +170,7 @@ class TrialSpec(Strict):
     def hops(self, job: str) -> tuple[Hop, ...]:
         """Return each link and direction over which the job sends, once."""
         if self.topology.spreads_packets:
-            return tuple(dict.fromkeys(hop for flow in self._flows_of(job) for hop in self.topology.link_shares(flow)))
+            return tuple(dict.fromkeys(hop for flow in self.flows_of(job) for hop in self.topology.link_shares(flow)))
         return tuple(dict.fromkeys(hop for route in self.routes_of(job) for hop in route))
 
     def turns(self, job: str) -> Iterator[tuple[Hop, Hop]]:
@@ -160,14 +178,14 @@ class TrialSpec(Strict):
         if not self.topology.spreads_packets:
             yield from (each for route in self.routes_of(job) for each in pairwise(route))
             return
-        for flow in self._flows_of(job):
+        for flow in self.flows_of(job):
             behind = defaultdict[str, list[Hop]](list)
             for hop in self.topology.link_shares(flow):
                 behind[hop.sender].append(hop)
             for hop in self.topology.link_shares(flow):
                 yield from ((hop, after) for after in behind[hop.receiver])
 
-    def _flows_of(self, job: str) -> Iterator[Flow]:
+    def flows_of(self, job: str) -> Iterator[Flow]:
         """Yield all flows of the job."""
         own = self.jobs[job]
         for phase in own.profile.phases:

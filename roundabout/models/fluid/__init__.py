@@ -16,6 +16,7 @@ from roundabout.models.fluid.cross_traffic import (
 from roundabout.models.fluid.engine import ITERATIONS, Engine, iteration_times
 from roundabout.models.fluid.jobs import FluidJob, fluid_jobs
 from roundabout.models.fluid.limits import Limits, best_offsets, fluid_limits, steady_means_ms
+from roundabout.models.fluid.link_events import play_link_events
 from roundabout.models.fluid.residual_capacity import Floats, ResidualCapacity
 from roundabout.models.fluid.timetable_stretch import stretch_timetables
 from roundabout.models.native_engine import EngineError
@@ -37,6 +38,7 @@ __all__ = [
     "fluid_jobs",
     "fluid_limits",
     "iteration_times",
+    "play_link_events",
     "residual_of_loads",
     "residual_of_schedules",
     "steady_means_ms",

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from cffi import FFI
 
-from roundabout.models.fluid.jobs import EQUAL_MS, ComputePhase, FluidJob, SendPhase, merge_workers
+from roundabout.models.fluid.jobs import EQUAL_MS, ComputePhase, FluidJob, Path, SendPhase, merge_workers
 from roundabout.models.fluid.residual_capacity import Floats, ResidualCapacity
 from roundabout.models.native_engine import EngineError, open_library, read_header
 from roundabout.spec.topology import Direction
@@ -103,6 +103,16 @@ class Engine:
         links = self._new("int32_t[]", ups), self._new("int32_t[]", downs), len(ups)
         self._library.fluid_balance(self._engine, *links, len(up[0]), choices, interval_ms)
 
+    def set_capacity(self, edge: Direction, bytes_per_ms: float) -> None:
+        """Change the capacity of a direction of a link from now on."""
+        self._library.fluid_set_capacity(self._engine, self._edges[edge], bytes_per_ms)
+
+    def reroute(self, name: str, paths: Sequence[Path]) -> None:
+        """Give the streams of a job other paths from now on, in the order of the job's `streams`."""
+        lengths = self._new("int32_t[]", list(map(len, paths)))
+        links = self._new("int32_t[]", [self._edges[edge] for path in paths for edge in path])
+        self._library.fluid_reroute(self._engine, self._places[name], lengths, len(paths), links)
+
     def replace(self, name: str, phases: Sequence[ComputePhase | SendPhase]) -> None:
         """Replace a job's phases, by as many, from the next one that it begins: for example, to move its flows.
 
@@ -167,6 +177,11 @@ class Engine:
                 found = tuple(names[place] for place in ended[0:count])
                 self._running.difference_update(found)
                 return found
+
+    def run_until(self, until_ms: float) -> None:
+        """Advance to `until_ms`, or to the end of the last job if that is earlier."""
+        while self._running and self.now_ms < until_ms:
+            self.run(until_ms)
 
     def run_to_end(self) -> None:
         """Advance until every job has ended or departed. At least one of both must be set for each job."""

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from roundabout.models.packets.engine import Engine
 from roundabout.models.packets.hardware_defaults import TcpHosts
+from roundabout.models.packets.link_events import add_route_changes
 from roundabout.models.packets.network import BYTES_PER_S_OF_GBPS, Ports
 from roundabout.models.packets.structures import FLOW, PS_PER_MS, Structure, make_structure
 from roundabout.models.packets.tcp import NAMES, connection_plan, tcp_settings
@@ -106,6 +107,7 @@ class AddedTraffic:
         else:
             plan = reaction_plan(values)
             pair = self.engine.add_pair(*routes, hosts, plan)
+        add_route_changes(self.engine, ports, pair, flow)
         is_fresh = self.traffic.connections == "fresh" and self.load.streams is None
         self.engine.add_pool(self.number, pair, self.load.max_connections, is_fresh=is_fresh, plan=plan)
 

@@ -137,6 +137,22 @@ class Engine:
         self._queues = tuple(sorted(queues))
         self._library.packets_sample_queues(self._engine, sum(1 << queue for queue in self._queues))
 
+    def change_link(self, port: int, plan: Structure) -> None:
+        """Change both directions of a link, of which `port` is one, by a link_plan."""
+        self._library.packets_change_link(self._engine, port, plan)
+
+    def avoid_links(self, at_ps: int, ports: Sequence[int]) -> None:
+        """Let switches that choose next hops avoid these ports, and no others, from an instant on."""
+        self._library.packets_avoid_links(self._engine, at_ps, ports, len(ports))
+
+    def change_route(self, pair: int, at_ps: int, out: Sequence[int], back: Sequence[int]) -> None:
+        """Give a queue pair or connection other routes from an instant on. Their first ports stay the same."""
+        self._library.packets_change_route(self._engine, pair, at_ps, out, len(out), back, len(back))
+
+    def lost(self, port: int) -> int:
+        """Return how many data packets the port's link has lost, or its failures dropped."""
+        return int(self._library.packets_lost(self._engine, port))
+
     def add_mltcp_job(self, plan: Structure) -> int:
         """Add a job of MLTCP by an mltcp_plan. Its queue pairs count the bytes of its iterations together."""
         return int(self._library.packets_add_mltcp_job(self._engine, plan))

@@ -9,6 +9,7 @@ import numpy as np
 
 from roundabout.models.packets.engine import Engine, Message
 from roundabout.models.packets.hardware_defaults import TcpHosts, payload_bytes
+from roundabout.models.packets.link_events import add_route_changes
 from roundabout.models.packets.network import Ports, UnsupportedError
 from roundabout.models.packets.structures import PS_PER_MS, Structure, make_structure
 from roundabout.models.packets.tcp import NAMES, connection_plan, tcp_settings
@@ -62,6 +63,8 @@ class QueuePairs:
             pair = self.engine.add_window_flow(*routes, hosts, plan, self.priority)
         else:
             pair = self.engine.add_pair(*routes, hosts, reaction_plan(values), self.priority)
+        if one != other:
+            add_route_changes(self.engine, self.ports, pair, flow)
         if counted_by := values.get("count_by"):
             common = {"host": one, "cgroup": f"{one} {self.name}", "socket": f"{pair}"}[str(counted_by)]
             if common not in self.mltcp_jobs:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ports and NICs of a trial's topology, as the engine takes them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from roundabout.core.errors import RoundaboutError
@@ -11,6 +11,7 @@ from roundabout.models.packets.structures import PS_PER_US, Structure, make_stru
 from roundabout.spec import TrialSpec
 from roundabout.spec.frames import AROUND_BYTES
 from roundabout.spec.pfc import CONTROL_BYTES, headroom_bytes
+from roundabout.spec.rerouting import Rerouting
 from roundabout.spec.routing import Flow
 from roundabout.spec.topology import Direction, Hop, Link, Topology
 from roundabout.spec.transports import Ecn
@@ -27,13 +28,17 @@ class UnsupportedError(RoundaboutError):
 
 @dataclass(frozen=True)
 class Ports:
-    """The directions of a topology's links, each with the port that feeds it; the two of a link are neighbors."""
+    """The directions of a topology's links, each with the port that feeds it; the two of a link are neighbors.
+
+    `reroutings` are those that follow the trial's events, each with its instant in ms.
+    """
 
     topology: Topology
     directions: tuple[tuple[tuple[str, str], Link], ...]
     numbers: Mapping[Direction, int]
     routes: dict[Flow, tuple[int, ...]] = field(default_factory=dict)
     """The requested ones: hosts have several queue pairs on each."""
+    reroutings: tuple[tuple[float, Rerouting], ...] = ()
 
     @cached_property
     def switches(self) -> Mapping[str, int]:
@@ -48,13 +53,32 @@ class Ports:
         if flow not in self.routes:
             spreads, planes = self.topology.spreads_packets, self.topology.planes
             path = tuple(first for first, _ in planes(flow)) if spreads else self.topology.path(*flow)
-            self.routes[flow] = tuple(self.numbers[direction] for direction in self.topology.directions(path))
+            self.routes[flow] = self._numbered(path)
         return self.routes[flow]
 
     def send_gbps(self, host: str) -> float:
         """Return the payload rate of a host's first NIC, or of all NICs if each flow takes them all, in Gbit/s."""
         routing, links = self.topology.routing, self.topology.links_of(host)
         return sum(link.payload_rate_gbps for link in (links if routing and routing.planes else links[:1]))
+
+    def later_routes(self, flow: Flow) -> Iterator[tuple[float, tuple[int, ...], tuple[int, ...]]]:
+        """Yield each change of a flow's route: its instant in ms, and the ports there and back from then on."""
+        present = self.route(flow), self.route(flow.turned)
+        for at_ms, rerouting in self.reroutings:
+            found = self._numbered(rerouting.path(flow)), self._numbered(rerouting.path(flow.turned))
+            if found != present:
+                yield at_ms, *found
+            present = found
+
+    def _numbered(self, path: tuple[Hop, ...]) -> tuple[int, ...]:
+        return tuple(self.numbers[direction] for direction in self.topology.directions(path))
+
+
+def number_trial_ports(spec: TrialSpec) -> Ports:
+    """Return the ports of a trial's topology by number, with the routes that follow its events."""
+    changes = () if spec.topology.spreads_packets else spec.route_changes
+    reroutings = tuple((at_ms, Rerouting(spec.topology, failed)) for at_ms, failed in changes)
+    return replace(number_ports(spec.topology), reroutings=reroutings)
 
 
 def number_ports(topology: Topology) -> Ports:

@@ -11,10 +11,11 @@ from roundabout.models.packets.cross_traffic import NO_LOADS, Loads, PlayedTraff
 from roundabout.models.packets.engine import Engine, Samples, StopCheck, StuckError
 from roundabout.models.packets.hardware_defaults import Fabric, payload_bytes
 from roundabout.models.packets.jobs import AddedJob, add_jobs
+from roundabout.models.packets.link_events import add_link_changes
 from roundabout.models.packets.network import (
     BYTES_PER_S_OF_GBPS,
     Ports,
-    number_ports,
+    number_trial_ports,
     plan_nics,
     plan_ports,
     plan_routing,
@@ -93,7 +94,7 @@ class PlayedTrial:
 
     `pairs` are the queue pairs of jobs by sender, receiver (ranks) and number; `traffic` is the cross traffic by name.
     A `deadlock` ends the trial before its jobs end. Iterations that were `skipped`, by job, repeat earlier ones;
-    counters end with those that were played.
+    counters end with those that were played. `lost` has, by link, the data packets that its events took.
     """
 
     ports: Ports
@@ -104,6 +105,7 @@ class PlayedTrial:
     traffic: Mapping[str, PlayedTraffic] = field(default_factory=dict)
     deadlock: Deadlock | None = None
     skipped: Mapping[str, Skipped] = field(default_factory=dict)
+    lost: Mapping[str, int] = field(default_factory=dict)
 
 
 def open_trial(
@@ -113,12 +115,13 @@ def open_trial(
 
     Jobs and samples begin after `lead_ms`.
     """
-    ports = number_ports(spec.topology)
+    ports = number_trial_ports(spec)
     nics, plans = plan_nics(spec, fabric, seed), plan_ports(spec, fabric, ports)
     engine = Engine(nics, plans, len(spec.topology.hosts), round(sample_ms * PS_PER_MS), round(lead_ms * PS_PER_MS))
     add_switches(engine, spec, ports)
     if spec.topology.spreads_packets:
         engine.set_routing(plan_routing(spec.topology))
+    add_link_changes(engine, spec, ports)
     return engine, ports, add_jobs(engine, spec, ports, seed, fabric.tcp)
 
 
@@ -166,7 +169,17 @@ def play_trial(  # noqa: PLR0913, PLR0917 - what a trial is, and how it is watch
         traffic,
         deadlock,
         skipped,
+        _count_lost(engine, spec, ports),
     )
+
+
+def _count_lost(engine: Engine, spec: TrialSpec, ports: Ports) -> dict[str, int]:
+    """Return how many data packets each link with events has lost, in both directions."""
+    lost = dict.fromkeys((event.link for event in spec.events), 0)
+    for number, (_, link) in enumerate(ports.directions):
+        if link.name in lost:
+            lost[link.name] += engine.lost(number)
+    return lost
 
 
 def _find_deadlock(engine: Engine, spec: TrialSpec, ports: Ports, lead_ms: float) -> Deadlock | None:

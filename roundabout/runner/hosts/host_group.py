@@ -4,7 +4,7 @@
 Code that controls hosts depends on capabilities, never on the kind of testbed.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fabric import Connection
 
     from roundabout.spec import TrialSpec
+    from roundabout.spec.link_events import LinkState
 
 Capability = Literal["rdma", "pfc", "priorities", "own clock"]
 JSON = Any
@@ -224,6 +225,18 @@ class HostGroup(Scaling, Protocol):
 
         Return an empty list if this project may not read the switches.
         """
+        ...
+
+    def set_link(self, trial: "TrialSpec", link: str, state: "LinkState") -> None:
+        """Set the losses and the rate of a link during the trial. Raises RoundaboutError if this is not possible."""
+        ...
+
+    def set_routes(self, trial: "TrialSpec", failed: frozenset[str]) -> None:
+        """Let the routes of the trial avoid failed links. Raises RoundaboutError if this is not possible."""
+        ...
+
+    def count_lost(self, links: Iterable[str]) -> dict[str, int]:
+        """Return how many packets each of these links has lost by events so far, as far as that is known."""
         ...
 
     def echo_times(self) -> EchoTimes:

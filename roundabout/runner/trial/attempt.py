@@ -31,6 +31,7 @@ from roundabout.runner.trial.agreed_start import LateStartError, send_start
 from roundabout.runner.trial.cross_traffic import CrossTrafficError, Generator
 from roundabout.runner.trial.cross_traffic_tables import GeneratorOutput
 from roundabout.runner.trial.jobs import Worker, slurm_hosts, trial_workers
+from roundabout.runner.trial.link_events import LinkEventPlayer
 from roundabout.runner.trial.live_traffic import TrafficMeter
 from roundabout.runner.trial.measurement import Measurement, host_units
 from roundabout.runner.trial.routes.route_readback import read_routes
@@ -123,6 +124,7 @@ def _execute_steps(now: AttemptContext) -> None:
         try:
             _wait_until_ready(now, programs, arrived)
             _start_together(now, programs, generators)
+            _play_link_events(now, stack)
             now.observer.phase("measuring")
             _watch(now, programs, arrived, generators, _meter(now))
         finally:
@@ -293,6 +295,22 @@ def _start_together(now: AttemptContext, programs: Programs, generators: Sequenc
     now.log("start", start_ns)
 
 
+def _play_link_events(now: AttemptContext, stack: ExitStack) -> None:
+    """Play the events of the trial's links until the stack is closed. Their faults make the attempt invalid."""
+    if not now.trial.spec.events:
+        return
+    assert now.measured.start_ns is not None
+    player = LinkEventPlayer(now.session.site, now.trial.spec, now.clock, now.log)
+
+    def take() -> None:
+        now.measured.lost_packets = player.lost
+        now.measured.invalid_reasons += [*player.faults, *player.late]
+        now.measured.cpu_shortage += player.late
+
+    stack.callback(take)
+    stack.enter_context(player.playing(now.measured.start_ns))
+
+
 def _watch(
     now: AttemptContext,
     programs: Programs,
@@ -369,6 +387,8 @@ def _silence_timeout_s(spec: TrialSpec, site: HostGroup) -> float:
     """Return how long all trainers of a job may be silent. Nothing happens before a job begins."""
     slowest_ms = 1e3 * max(iteration_s(spec, name) for name in spec.jobs)
     begins_ms = max(job.begins_ms for job in spec.jobs.values())
+    # A failed link stalls a job, whose retransmission timeouts may last as long again.
+    begins_ms += 2 * max((event.at_ms for event in spec.events), default=0.0)
     startup_s = max(job.trainer.startup_limit_s for job in spec.jobs.values())
     return STALL_S + startup_s + site.ms_on_host(STALL_ITERATIONS * slowest_ms + begins_ms) / 1e3
 

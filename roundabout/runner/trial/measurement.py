@@ -54,6 +54,7 @@ class Measurement:
     routes: list[FoundRoute] = field(default_factory=list)  # as found before the start, where switches choose them
     nccl: dict[str, Any] = field(default_factory=dict)  # worker -> requested and reported settings of NCCL
     invalid_reasons: list[str] = field(default_factory=list)  # reasons of an early end or of invalid data
+    lost_packets: dict[str, int] = field(default_factory=dict)  # link -> packets that its events took
     lost_host: bool = False  # True if the connections must be opened again
     settings_differ: bool = False  # True if settings that were read back ended the attempt
     cpu_shortage: list[str] = field(default_factory=list)  # signs that programs of the controller lacked CPU time

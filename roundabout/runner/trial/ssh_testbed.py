@@ -149,6 +149,8 @@ class SshTestbed:
             None if at is None else into.to_paper_instant(at) for at in (measured.start_ns, measured.end_ns)
         )
         strain = validity_checks.resource_stats(found, start_ns, end_ns)
+        if any(event.what == "slows" for event in trial.spec.events):
+            strain["stalled_share"] = None  # it supposes that a link keeps its rate
         wrong = measured.invalid_reasons or validity_checks.wrong_figures(trial, found)
         biased = [] if measured.invalid_reasons else validity_checks.disturbances(found, strain)
         effect = estimate_disturbance(strain, found["iterations"])
@@ -188,5 +190,6 @@ def _record(measured: Measurement) -> dict[str, Any]:
         **({"rdma_not_captured": errors} if (errors := captures.rdma_errors(measured.captured)) else {}),
         **({"switch_queues": queues} if queues else {}),
         **({"found_routes": [each._asdict() for each in measured.routes]} if measured.routes else {}),
+        **({"lost_packets": measured.lost_packets} if measured.lost_packets else {}),
         "sampling": {host: asdict(kept) for host, kept in measured.sampling().items()},
     }

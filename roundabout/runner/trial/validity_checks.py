@@ -137,7 +137,7 @@ def wrong_figures(trial: PlannedTrial, tables: Mapping[str, pa.Table]) -> list[s
         *missing_marks(trial, tables),
     ]
     found += _softnet_drops(tables["cpu"])
-    if not trial.spec.may_drop:
+    if not trial.spec.may_drop and not trial.spec.loses_packets:
         found += _losses(tables)
     return found
 

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roundabout.models.fluid import Direction, Engine, Floats, ResidualCapacity, capacities, fluid_jobs
+from roundabout.models.fluid import (
+    Direction,
+    Engine,
+    Floats,
+    ResidualCapacity,
+    capacities,
+    fluid_jobs,
+    play_link_events,
+)
 from roundabout.spec import TrialSpec
 
 SAMPLES_MS = 10.0
@@ -41,6 +49,7 @@ def compute_trial(spec: TrialSpec, left: ResidualCapacity) -> ComputedTrial:
     jobs = fluid_jobs(spec)
     for name, job in jobs.items():
         engine.add(name, job)
+    play_link_events(engine, spec)
     engine.run_to_end()
     last_ms = engine.now_ms
     engine.run(last_ms + sample_ms)

@@ -54,6 +54,7 @@ FIDELITY = Fidelity(
         "those of MLTCP get shares as their F says, at once, and all of them alike whatever they are based on",
         "packets: no headers, no queues but those of priorities, no marks, no losses; `queue`, `buffer` mean nothing",
         "jitter: phases last exactly as long as profiles say",
+        "failing links: flows go on where they were, without timeouts; links that lose packets carry that much less",
         "rings: a worker sends on whatever it has received, so that flows inside an iteration are all alike",
         "cross traffic's congestion control: its flows come before all jobs, as fast as links carry; iperf is even",
     ),
@@ -86,6 +87,7 @@ class FluidProvider(TestbedProvider):
         """
         refuse_spreading(trial, "flows here have no packets, gaps or queues by which switches could choose", ("spray",))
         refuse_switch_features(trial, ("dwrr",), "higher priorities come first, strictly")
+        _check_events(trial)
         if refused := find_nic_setting(trial, {job.transport.name for job in trial.jobs.values()}):
             raise UnplayableError(refused, "play it with --testbed packets: here flows share links without packets")
 
@@ -108,6 +110,20 @@ class FluidProvider(TestbedProvider):
         files = {f"{name}/{path.name}": path for name, folder in folders.items() for path in folder.glob("*.py")}
         built = {name: paths.ROOT / name for name in (CROSSGEN, LIBRARY)}
         return program_list.hash_files({**{name: files[name] for name in sorted(files)}, **built})
+
+
+def _check_events(trial: TrialSpec) -> None:
+    """Raise UnplayableError for events beside what is computed before them."""
+    if trial.events and trial.cross_traffic:
+        found = f"events: found {len(trial.events)} beside cross_traffic, expected one of both"
+        raise UnplayableError(
+            f"{found}: what cross traffic leaves of links is computed before", "play it with --testbed packets"
+        )
+    if trial.events and trial.topology.spreads_packets and trial.topology.routing:
+        found = f"events: found {len(trial.events)} with routing {trial.topology.routing.name}"
+        raise UnplayableError(
+            f"{found}, allowed is one path for each flow: shares of spread flows stay", "play it with --testbed packets"
+        )
 
 
 def _symmetric_starts(spec: TrialSpec) -> Iterator[str]:

@@ -109,6 +109,7 @@ class LabProvider(SshTestbedProvider):
         refuse_modeled_transports(trial)
         refuse_trees(trial)
         refuse_hidden_flows(trial)
+        refuse_slow_hosts(trial)
         check_source_ports(trial)
         refuse_captures_behind_queues(trial)
         check_capture_budget(trial)
@@ -229,6 +230,19 @@ def refuse_hidden_flows(trial: TrialSpec) -> None:
                 f"jobs.{name}.trainer.name: found {job.trainer.name}, allowed with ecmp routing in a lab is replay: "
                 "switches route a flow by its ports, which other trainers choose themselves",
                 "use the trainer replay, or --set routing.name=static",
+            )
+
+
+def refuse_slow_hosts(trial: TrialSpec) -> None:
+    """Raise UsageError if a link of a host slows down, because a lab limits what leaves switches alone."""
+    links = {link.name: link for link in trial.topology.links}
+    for place, event in enumerate(trial.events):
+        hosts = set(trial.topology.hosts) & set(links[event.link].ends)
+        if event.what == "slows" and hosts:
+            raise UsageError(
+                f"events.{place}.link: found {event.link} of host {hosts.pop()}, allowed in a lab are links between "
+                "switches: what a host sends has no limit of its own",
+                "play it with --testbed packets, or slow a link between switches",
             )
 
 

@@ -152,6 +152,8 @@ class PacketsTestbed(Scaling):
                 self._context.observer.iteration(name, number, float(each["end_ps"] - each["start_ps"]) / PS_PER_MS)
         when = TrialStart(start_ns, self._context.clock.offset_ns)
         record: dict[str, Any] = {"start_ns": start_ns, "packet_hops": played.packet_hops}
+        if played.lost:
+            record["lost_packets"] = dict(played.lost)
         if played.deadlock:
             record["deadlock"] = asdict(played.deadlock)
         if trial.spec.skip_within is not None:

@@ -53,7 +53,7 @@ from roundabout.testbeds.rack.exporter_targets import server_target
 from roundabout.testbeds.rack.inventory import Inventory, LosslessClasses, check_topology, read_inventory
 from roundabout.testbeds.rack.ordinary_user import is_needed, refuse_root, refuse_undo, refuse_without_root
 from roundabout.testbeds.rack.port_check import check_ports
-from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of, verify_host_keys
+from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of, refuse_events, verify_host_keys
 from roundabout.testbeds.rack.rack_lease import Lease
 from roundabout.testbeds.rack.rail_check import find_rail_gaps, refuse_first_nics
 from roundabout.testbeds.rack.rdma_class_check import (
@@ -117,6 +117,7 @@ class RackProvider(SshTestbedProvider):
         refuse_mixes(trial)
         refuse_modeled_transports(trial)
         refuse_trees(trial)
+        refuse_events(trial)
         check_source_ports(trial)
         check_capture_budget(trial)
         if not self._has_root:

@@ -2,7 +2,7 @@
 """A rack as a group of hosts: the machines of an inventory that a topology needs."""
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,6 +23,7 @@ from roundabout.runner.hosts.host_group import (
     Scaling,
 )
 from roundabout.runner.hosts.openssh import connect_host
+from roundabout.spec.link_events import LinkState
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.spec.trial_spec import TrialSpec
@@ -42,6 +43,10 @@ PRIORITIES = ("mlnx_qos", "dcb")
 REAL = Fidelity("real", "real: rack", "Measured on real hosts and switches.")
 TCP_CLASS = "TCP leaves mlx5 NICs in priority 0, so that PFC does not pause it."
 """Source: docs/reference/rack/changes.md, "Which class traffic rides in"."""
+EVENTS_RECIPE = (
+    "leave `events` out, and shut the switch's port by hand while the trial runs (docs/how-to/link-events.md); or run "
+    "it with --testbed packets or lab"
+)
 CANNOT = (
     "a NIC's, a switch's or a GPU's own part, where what stands for them has none: "
     "docs/results/rack-in-vms.md lists what `make rack-in-vms` has not",
@@ -187,6 +192,18 @@ class Rack(Scaling):
                 "`roundabout doctor INVENTORY` says what RDMA lacks; or --set transport.name=cubic",
             )
 
+    def set_link(self, trial: TrialSpec, link: str, state: LinkState) -> None:  # noqa: ARG002
+        """Raise RackError if the trial has events, because the operator has a rack's links."""
+        refuse_events(trial)
+
+    def set_routes(self, trial: TrialSpec, failed: frozenset[str]) -> None:  # noqa: ARG002
+        """Raise RackError if the trial has events, because switches choose a rack's routes."""
+        refuse_events(trial)
+
+    def count_lost(self, links: Iterable[str]) -> dict[str, int]:  # noqa: ARG002
+        """Return nothing: no event takes packets on a rack."""
+        return {}
+
     def echo_times(self) -> EchoTimes:
         """Return zero: switches do not report the times of marks."""
         return EchoTimes()
@@ -206,6 +223,12 @@ class Rack(Scaling):
     def port_at(self, ifindex: int) -> NoReturn:
         """Raise an error, because a rack has no sampled ports."""
         raise KeyError(ifindex)
+
+
+def refuse_events(trial: TrialSpec) -> None:
+    """Raise RackError if the trial has events of links, which this project does not change on a rack."""
+    if trial.events:
+        raise RackError(f"events: found {trial.events[0]}, allowed on a rack are none", EVENTS_RECIPE)
 
 
 def emulation_fidelity(emulated: Emulated) -> Fidelity:

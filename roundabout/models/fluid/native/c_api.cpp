@@ -74,6 +74,21 @@ void fluid_replace(fluid_engine *engine, std::size_t job, const fluid_phase *pha
   engine->replace(job, read_phases(engine, std::span(phases, phase_count), streams, barriers, paths, shares, members));
 }
 
+void fluid_set_capacity(fluid_engine *engine, std::size_t link, double bytes_per_ms) {
+  engine->set_capacity(link, bytes_per_ms);
+}
+
+void fluid_reroute(fluid_engine *engine, std::size_t job, const std::int32_t *lengths, std::size_t streams,
+                   const std::int32_t *paths) {
+  std::vector<std::vector<fluid::StreamLink>> found;
+  for (const std::int32_t length : std::span(lengths, streams)) {
+    auto &path = found.emplace_back();
+    for (std::int32_t link = 0; link < length; link++)
+      path.push_back({engine->edge(fluid::index(*paths++)), 1});
+  }
+  engine->reroute(job, std::move(found));
+}
+
 void fluid_stop(fluid_engine *engine, std::size_t job) { engine->stop(job); }
 
 std::size_t fluid_run(fluid_engine *engine, double until_ms, std::int64_t *instants, std::size_t *ended) {

@@ -75,6 +75,14 @@ void fluid_replace(struct fluid_engine *engine, size_t job, const struct fluid_p
                    const struct fluid_stream *streams, const struct fluid_barrier *barriers, const int32_t *paths,
                    const double *shares, const int32_t *members);
 
+// Changes the capacity of a link from now on.
+void fluid_set_capacity(struct fluid_engine *engine, size_t link, double bytes_per_ms);
+
+// Gives the streams of all phases of a job other paths from now on, in order. `lengths` has the number of links of
+// each.
+void fluid_reroute(struct fluid_engine *engine, size_t job, const int32_t *lengths, size_t streams,
+                   const int32_t *paths);
+
 void fluid_stop(struct fluid_engine *engine, size_t job);
 
 // Returns the number of ended jobs, and writes their numbers to `ended`, which must have room for all jobs. It reduces

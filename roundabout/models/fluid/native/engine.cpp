@@ -48,6 +48,7 @@ Engine::Engine(const std::vector<std::vector<double>> &capacities, double step_m
   }
   if (capacity_steps_ > 1)
     changes_ms_ = step_ms_;
+  capacities_change_ = !stepped_capacities_.empty();
 }
 
 std::int64_t Engine::to_units(double bytes_per_ms) const { return std::llround(bytes_per_ms * units_per_rate_); }
@@ -72,8 +73,33 @@ void Engine::stop(std::size_t job) {
   process_instant();
 }
 
+void Engine::set_capacity(std::size_t edge, double bytes_per_ms) {
+  capacities_change_ = true;
+  change_capacity(edges_[edge], bytes_per_ms);
+  process_change();
+}
+
+void Engine::reroute(std::size_t number, std::vector<std::vector<StreamLink>> paths) {
+  Job &job = *jobs_[number];
+  to_update_.push_back(&job);
+  process_change(); // on the former links until now
+  if (job.ended())
+    return;
+  job.for_each_flow([this](Flow &flow) { remove_from_links(flow); });
+  job.reroute(std::move(paths));
+  to_update_.push_back(&job);
+  process_change();
+}
+
+void Engine::process_change() {
+  process_instant();
+  for (const Job *job : updated_)
+    if (job->ended())
+      ended_.push_back(job->number);
+}
+
 std::vector<std::size_t> Engine::run(double until_ms, std::int64_t &instants) {
-  std::vector<std::size_t> ended;
+  std::vector<std::size_t> ended = std::exchange(ended_, {});
   for (; ended.empty() && instants > 0; instants--) {
     const double event_ms = heap_.empty() ? kInfinity : heap_.front()->next_event_ms;
     const double next_ms = std::min({event_ms, changes_ms_, event_ms < kInfinity ? moves_ms_ : kInfinity});
@@ -149,14 +175,17 @@ void Engine::change_capacities() {
   changes_ms_ = step + 1 < capacity_steps_ ? static_cast<double>(step + 1) * step_ms_ : kInfinity;
   for (const auto &[edge, capacities] : stepped_capacities_) {
     const double capacity = capacities[std::min(step, capacities.size() - 1)];
-    if (capacity == edge->capacity)
-      continue;
-    edge->capacity = edge->limit = capacity;
-    edge->limit_units = to_units(capacity);
-    update_edge(*edge, true);
-    for (const Hop *hop = edge->first; hop; hop = hop->next)
-      to_update_.push_back(hop->flow->job);
+    if (capacity != edge->capacity)
+      change_capacity(*edge, capacity);
   }
+}
+
+void Engine::change_capacity(Edge &edge, double bytes_per_ms) {
+  edge.capacity = edge.limit = bytes_per_ms;
+  edge.limit_units = to_units(bytes_per_ms);
+  update_edge(edge, true);
+  for (const Hop *hop = edge.first; hop; hop = hop->next)
+    to_update_.push_back(hop->flow->job);
 }
 
 // Moves streams to other spines where their links have too many.
@@ -215,7 +244,7 @@ void Engine::update_demand(Flow &flow) {
       hop->edge->streams++;
     }
   flow.builds_backlog = false;
-  if (!stepped_capacities_.empty())
+  if (capacities_change_)
     flow.path_capacity = flow.narrowest_capacity();
   double demand = kInfinity, bound = flow.path_capacity;
   if (flow.waiting <= 0) {

@@ -28,6 +28,11 @@ public:
   void stop(std::size_t job);
   void replace(std::size_t job, std::vector<Phase> phases) { jobs_[job]->replace(std::move(phases)); }
 
+  // Changes the capacity of a direction of a link, bytes/ms, from now on.
+  void set_capacity(std::size_t edge, double bytes_per_ms);
+  // Gives the streams of all phases of a job other paths from now on, in order.
+  void reroute(std::size_t job, std::vector<std::vector<StreamLink>> paths);
+
   // Chooses the paths of all streams from now on, which must go up and down again.
   void balance(SpineGroups groups);
 
@@ -47,7 +52,9 @@ public:
 
 private:
   void process_instant();
+  void process_change(); // between two runs; jobs that end at this instant are returned by the next run
   void change_capacities();
+  void change_capacity(Edge &edge, double bytes_per_ms);
   void move_streams();
   void update_job(Job &job);
   void end_step(const std::shared_ptr<IntegrationStep> &step);
@@ -81,6 +88,8 @@ private:
 
   std::vector<Edge> edges_;
   std::vector<SteppedCapacity> stepped_capacities_;
+  bool capacities_change_ = false;           // in steps, or by `set_capacity`
+  std::vector<std::size_t> ended_;           // jobs that ended between two runs
   std::vector<std::vector<double>> carried_; // bytes, by edge, in each sample's time
   std::vector<std::unique_ptr<Job>> jobs_;
   std::vector<Job *> heap_; // a binary heap with the earliest event first

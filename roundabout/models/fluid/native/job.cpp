@@ -59,27 +59,34 @@ void Flow::advance(double ms) {
 
 ActivePhase::ActivePhase(Job &job, const Phase &own)
     : phase(own), flows(own.streams.size()), is_released(own.barriers.size()) {
-  std::size_t all = 0;
-  for (const Stream &stream : phase.streams)
-    all += stream.path.size();
-  hops.resize(all);
   entered.resize(index(job.plan.workers));
-  Hop *next = hops.data();
   for (std::size_t i = 0; i < flows.size(); i++) {
     const Stream &stream = phase.streams[i];
     Flow &flow = flows[i];
     flow.job = &job;
     flow.pace = stream.bytes / phase.ms;
     flow.hash = (static_cast<std::uint64_t>(job.number) << 32) + i;
-    flow.hops = next;
-    for (const StreamLink &link : stream.path)
-      *next++ = {&flow, link.edge, link.share};
-    flow.hops_end = next;
-    flow.path_capacity = flow.narrowest_capacity();
     if (stream.passes_on >= 0) {
       flow.feeder = &flows[index(stream.passes_on)];
       flow.next_follower = std::exchange(flow.feeder->first_follower, &flow);
     }
+  }
+  lay_paths();
+}
+
+void ActivePhase::lay_paths() {
+  std::size_t all = 0;
+  for (const Stream &stream : phase.streams)
+    all += stream.path.size();
+  hops.resize(all);
+  Hop *next = hops.data();
+  for (std::size_t i = 0; i < flows.size(); i++) {
+    Flow &flow = flows[i];
+    flow.hops = next;
+    for (const StreamLink &link : phase.streams[i].path)
+      *next++ = {&flow, link.edge, link.share};
+    flow.hops_end = next;
+    flow.path_capacity = flow.narrowest_capacity();
   }
 }
 
@@ -181,6 +188,15 @@ void Job::enter_next_phases(double now) {
     ended_phases.insert(ended_phases.end(), active_phases_.begin(), active_phases_.end());
     active_phases_.clear();
   }
+}
+
+void Job::reroute(std::vector<std::vector<StreamLink>> paths) {
+  auto next = paths.begin();
+  for (Phase &phase : plan.phases)
+    for (Stream &stream : phase.streams)
+      stream.path = std::move(*next++);
+  for (const auto &active : phases_)
+    active->lay_paths();
 }
 
 void Job::adopt_next_phases() {

@@ -104,6 +104,7 @@ struct Flow {
 // A phase of one iteration under way.
 struct ActivePhase {
   ActivePhase(Job &job, const Phase &phase);
+  void lay_paths(); // of its streams, which are on no link
   void begin(std::int64_t iteration, SentBytes *sent);
   void enter(int worker);
   bool is_done(const Barrier &barrier) const;
@@ -141,6 +142,8 @@ public:
   void depart(double now) { departs_ms_ = now; }
   // Replaces the phases, as many as before, from the next phase on. All workers of the job must move together.
   void replace(std::vector<Phase> phases) { next_phases_ = std::move(phases); }
+  // Replaces the paths of the streams of all phases, in order. None of them may be on a link.
+  void reroute(std::vector<std::vector<StreamLink>> paths);
 
   bool ended() const { return ended_; }
   std::int64_t completed() const { return completed_; }

@@ -28,6 +28,14 @@ void packets_sample_queues(simulation *simulation, int queues) {
 }
 
 void packets_set_routing(simulation *simulation, const routing_plan *plan) { simulation->fabric.set_routing(*plan); }
+void packets_change_link(simulation *simulation, uint32_t port, const link_plan *plan) {
+  link_plan led = *plan;
+  led.at_ps += simulation->lead();
+  simulation->link_changes.add(port, led);
+}
+void packets_avoid_links(simulation *simulation, int64_t at_ps, const uint32_t *ports, size_t count) {
+  simulation->link_changes.avoid({ports, count}, at_ps + simulation->lead());
+}
 
 uint32_t packets_add_pair(simulation *simulation, const uint32_t *out, size_t hops, const uint32_t *back,
                           size_t back_hops, int priority, uint32_t from_host, uint32_t to_host,
@@ -43,6 +51,10 @@ uint32_t packets_add_window_flow(simulation *simulation, const uint32_t *out, si
                                  size_t back_hops, int priority, uint32_t from_host, uint32_t to_host,
                                  const window_plan *plan) {
   return simulation->hosts.add_window_flow({out, hops}, {back, back_hops}, priority, from_host, to_host, *plan);
+}
+void packets_change_route(simulation *simulation, uint32_t pair, int64_t at_ps, const uint32_t *out, size_t hops,
+                          const uint32_t *back, size_t back_hops) {
+  simulation->hosts.change_route(pair, at_ps + simulation->lead(), {out, hops}, {back, back_hops});
 }
 uint32_t packets_add_mltcp_job(simulation *simulation, const mltcp_plan *plan) {
   return simulation->hosts.add_mltcp_job(*plan);
@@ -88,6 +100,7 @@ int64_t packets_paused_since_ps(const simulation *simulation, uint32_t port) {
   return simulation->fabric.ports[port].first_paused_since();
 }
 int64_t packets_hops(const simulation *simulation) { return simulation->forwarding.hops(); }
+int64_t packets_lost(const simulation *simulation, uint32_t port) { return simulation->fabric.ports[port].lost_data; }
 size_t packets_pool(const simulation *simulation) { return simulation->forwarding.packets.size(); }
 
 int64_t packets_completed(const simulation *simulation, uint32_t job) { return simulation->jobs.completed(job); }

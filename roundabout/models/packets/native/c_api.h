@@ -2,7 +2,8 @@
 /* The C API of the packet-level engine. Its C++ includes this file, and Python reads it with cffi, which reads neither
  * macros nor includes (roundabout/models/native_engine.py).
  * Names end with units where they have any: ps, bytes, _q24 for units of 2^-24. Fields that are yes or no are 1 or 0.
- * Instants of jobs, iterations and samples count from the lead's end, all others from the beginning of cross traffic.
+ * Instants of jobs, iterations, samples, links and routes count from the lead's end, all others from the beginning of
+ * cross traffic.
  */
 #ifndef ROUNDABOUT_PACKETS_C_API_H
 #define ROUNDABOUT_PACKETS_C_API_H
@@ -45,6 +46,14 @@ struct port_plan {
   int64_t marks_on_arrival;                    /* by the queue that a packet finds, and not by the one that it leaves */
   double loss;                                 /* share of data and ACKs that a switch's port drops at random */
   int64_t from_switch, to_switch;              /* at its ends, counted from 0, or -1 for a host */
+};
+
+/* The state of both directions of a link from an instant on. A link that is not up loses all packets. */
+struct link_plan {
+  int64_t at_ps;
+  double payload_bytes_per_s, line_bytes_per_s;
+  double loss; /* share of all frames that it loses at random */
+  int64_t is_up;
 };
 
 /* The packet memory that a switch's ports share. */
@@ -231,6 +240,9 @@ void packets_share_buffer(struct simulation *simulation, const struct buffer_pla
 void packets_weigh_queues(struct simulation *simulation, uint32_t port, const int64_t *quanta_bytes, size_t count);
 void packets_use_red(struct simulation *simulation, uint32_t port, double weight);
 void packets_sample_queues(struct simulation *simulation, int queues); /* a bit for each */
+void packets_change_link(struct simulation *simulation, uint32_t port, const struct link_plan *plan);
+/* From an instant on, switches that choose next hops avoid these ports, and no others. */
+void packets_avoid_links(struct simulation *simulation, int64_t at_ps, const uint32_t *ports, size_t count);
 
 /* Before queue pairs are added. */
 void packets_set_routing(struct simulation *simulation, const struct routing_plan *plan);
@@ -246,6 +258,9 @@ uint32_t packets_add_connection(struct simulation *simulation, const uint32_t *o
 uint32_t packets_add_window_flow(struct simulation *simulation, const uint32_t *out, size_t hops, const uint32_t *back,
                                  size_t back_hops, int priority, uint32_t from_host, uint32_t to_host,
                                  const struct window_plan *plan);
+/* From an instant on, a queue pair and those that are added like it take these routes. */
+void packets_change_route(struct simulation *simulation, uint32_t pair, int64_t at_ps, const uint32_t *out, size_t hops,
+                          const uint32_t *back, size_t back_hops);
 uint32_t packets_add_mltcp_job(struct simulation *simulation, const struct mltcp_plan *plan);
 void packets_join(struct simulation *simulation, uint32_t pair, uint32_t mltcp_job);
 
@@ -270,6 +285,8 @@ int64_t packets_now_ps(const struct simulation *simulation);
 int64_t packets_last_end_ps(const struct simulation *simulation);
 int64_t packets_paused_since_ps(const struct simulation *simulation, uint32_t port); /* below 0: not paused */
 int64_t packets_hops(const struct simulation *simulation);
+/* Data packets that the port's link has lost, or that its failures dropped. */
+int64_t packets_lost(const struct simulation *simulation, uint32_t port);
 size_t packets_pool(const struct simulation *simulation); /* the most packets that were in flight at once */
 
 int64_t packets_completed(const struct simulation *simulation, uint32_t job);

@@ -57,11 +57,21 @@ struct PfcEvent { // A pause frame has arrived.
   std::uint32_t port;
   std::uint8_t priority;
   bool is_xoff;
+  std::uint16_t failures; // of the port's link when the frame was sent
 };
 struct HandshakeEvent { // A fresh connection may send.
   std::uint32_t queue_pair;
 };
-using DelayedEvent = std::variant<CnpEvent, PfcEvent, HandshakeEvent>;
+struct LinkEvent { // A link changes.
+  std::uint32_t change;
+};
+struct RouteEvent { // Queue pairs take other routes.
+  std::uint32_t first_change;
+};
+struct AvoidEvent { // Switches choose among other links.
+  std::uint32_t change;
+};
+using DelayedEvent = std::variant<CnpEvent, PfcEvent, HandshakeEvent, LinkEvent, RouteEvent, AvoidEvent>;
 
 // Each target has one next event, and they are in a tournament, so its size is that of the network, however many
 // packets are in flight. Of two events of one kind at one instant, that of the lower index comes first. Queue pairs

@@ -27,14 +27,13 @@ std::uint32_t hash_choice(std::uint32_t entropy, std::uint32_t at_switch, std::s
 } // namespace
 
 Fabric::Fabric(const nic_plan &nic, std::span<const port_plan> plans, Random &random)
-    : ports(plans.size()), random_(random), around_bytes_(nic.around_bytes), next_hops_(plans) {
+    : ports(plans.size()), random_(random), around_bytes_(nic.around_bytes), control_bytes_(nic.control_bytes),
+      next_hops_(plans) {
   for (std::size_t i = 0; i < plans.size(); i++) {
     const port_plan &plan = plans[i];
     Port &port = ports[i];
     port.is_host = plan.host >= 0;
-    port.payload_ps_q20 = ps_q20_of(plan.payload_bytes_per_s);
-    port.line_ps_q20 = ps_q20_of(plan.line_bytes_per_s);
-    port.control_ps = time_of(static_cast<double>(nic.control_bytes + nic.around_bytes), plan.line_bytes_per_s);
+    set_rates(port, plan.payload_bytes_per_s, plan.line_bytes_per_s);
     port.delay = plan.delay_ps;
     port.queue_bytes = plan.queue_bytes;
     port.kmin_bytes = plan.kmin_bytes;
@@ -66,6 +65,12 @@ std::pair<std::uint32_t, std::uint32_t> Fabric::add_routes(std::span<const std::
   }
   const std::uint32_t there = add_path_set(out, back, from_host);
   return {there, add_path_set(back, out, to_host)};
+}
+
+void Fabric::set_rates(Port &port, double payload_bytes_per_s, double line_bytes_per_s) const {
+  port.payload_ps_q20 = ps_q20_of(payload_bytes_per_s);
+  port.line_ps_q20 = ps_q20_of(line_bytes_per_s);
+  port.control_ps = time_of(static_cast<double>(control_bytes_ + around_bytes_), line_bytes_per_s);
 }
 
 std::uint32_t Fabric::add_route(std::span<const std::uint32_t> way, std::uint32_t host) {

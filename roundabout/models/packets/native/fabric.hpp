@@ -32,9 +32,11 @@ public:
   std::uint32_t nic_port(std::uint32_t route) const { // by which its next packet leaves
     return is_chosen(route) ? planes_[next_plane(route)].first_port : route_[route];
   }
-  std::uint32_t last_port(std::uint32_t route) const;                  // of its first plane
-  std::vector<std::uint32_t> any_path(std::uint32_t route) const;      // its ports
-  Picos empty_round_trip(std::uint32_t out, std::uint32_t back) const; // of a control frame
+  std::uint32_t last_port(std::uint32_t route) const;                           // of its first plane
+  std::vector<std::uint32_t> any_path(std::uint32_t route) const;               // its ports
+  Picos empty_round_trip(std::uint32_t out, std::uint32_t back) const;          // of a control frame
+  void avoid(std::span<const std::uint32_t> links) { next_hops_.avoid(links); } // where packets are bound to no route
+  void set_rates(Port &port, double payload_bytes_per_s, double line_bytes_per_s) const;
 
   // Puts a packet that is sent now at the begin of a route. Returns the NIC's port.
   std::uint32_t begin(Packet &packet, std::uint32_t route, Picos now) {
@@ -106,7 +108,7 @@ private:
   }
 
   Random &random_;
-  Bytes around_bytes_;
+  Bytes around_bytes_, control_bytes_;     // of a control frame
   std::vector<std::uint32_t> route_;       // ports of all routes, each with kNone at its end
   std::vector<std::uint32_t> route_marks_; // counters of marks of these hops
   std::vector<MarkCounter> mark_counters_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <unordered_map>
 
 namespace packets {
 
@@ -88,6 +89,35 @@ std::uint32_t Hosts::add_queue_pair_like(std::uint32_t index, const reaction_pla
   const auto added = static_cast<std::uint32_t>(pairs.size() - 1);
   events_.add_queue_pair(added);
   return added;
+}
+
+// --- routes ----------------------------------------------------------------------------------------------------------
+
+void Hosts::change_route(std::uint32_t pair, Picos at, std::span<const std::uint32_t> out,
+                         std::span<const std::uint32_t> back) {
+  const QueuePair &own = pairs[pair];
+  const auto [there, back_again] = fabric_.add_routes(out, back, own.from_host, own.to_host);
+  route_changes_.push_back({at, pair, there, back_again});
+}
+
+void Hosts::begin() {
+  std::ranges::stable_sort(route_changes_, {}, &RouteChange::at);
+  for (std::uint32_t i = 0; i < route_changes_.size(); i++)
+    if (i == 0 || route_changes_[i].at != route_changes_[i - 1].at)
+      events_.delay(route_changes_[i].at, RouteEvent{i});
+}
+
+// Queue pairs that were added like another one have its routes, and change with it.
+void Hosts::handle(const RouteEvent &event, Picos) {
+  std::unordered_map<std::uint32_t, const RouteChange *> change_of; // by the first hop of the present route
+  for (std::size_t i = event.first_change;
+       i < route_changes_.size() && route_changes_[i].at == route_changes_[event.first_change].at; i++)
+    change_of[pairs[route_changes_[i].pair].out] = &route_changes_[i];
+  for (QueuePair &pair : pairs)
+    if (const auto found = change_of.find(pair.out); found != change_of.end()) {
+      pair.out = found->second->out;
+      pair.back = found->second->back;
+    }
 }
 
 // --- messages --------------------------------------------------------------------------------------------------------

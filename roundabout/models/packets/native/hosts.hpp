@@ -42,9 +42,15 @@ public:
   // them.
   std::uint32_t add_queue_pair_like(std::uint32_t pair, const reaction_plan *plan);
 
+  // From an instant on, a queue pair and those that are added like it take these routes. Their first ports stay.
+  void change_route(std::uint32_t pair, Picos at, std::span<const std::uint32_t> out,
+                    std::span<const std::uint32_t> back);
+
   // Adds a job of MLTCP, which counts the bytes of all queue pairs and connections that join it.
   std::uint32_t add_mltcp_job(const mltcp_plan &plan);
   void join(std::uint32_t pair, std::uint32_t mltcp_job);
+
+  void begin(); // schedules changes of routes
 
   // Sends the message from `begin` to `end` of the pair's stream, whose bytes are created evenly over `length`.
   void post(std::uint32_t pair, Bytes begin, Bytes end, Picos length, Picos now);
@@ -57,6 +63,7 @@ public:
   void on_timer(std::uint32_t pair, Picos now);
   void handle(const CnpEvent &event, Picos now) { roce_sender_.handle(event, now); }
   void handle(const HandshakeEvent &event, Picos now);
+  void handle(const RouteEvent &event, Picos now);
   void receive(std::uint32_t packet, Picos now);
   std::uint32_t send_next(Port &port, int priority, Picos now); // kNone if the pair has nothing to send
 
@@ -79,6 +86,11 @@ public:
   WindowSender window;
 
 private:
+  struct RouteChange {
+    Picos at;
+    std::uint32_t pair, out, back; // first hops
+  };
+
   void attach(QueuePair &pair, const reaction_plan &plan);
   void wake(std::uint32_t pair, Picos now); // The sender may have something to send.
 
@@ -90,6 +102,7 @@ private:
   Jobs &jobs_;
   RoceSender roce_sender_;
   RoceReceiver roce_receiver_;
+  std::vector<RouteChange> route_changes_; // in the order of instants, once it has begun
 };
 
 } // namespace packets

@@ -16,7 +16,7 @@ template <typename Columns> constexpr std::size_t kColumns = sizeof(Columns) / s
 Simulation::Simulation(const nic_plan &nic, std::span<const port_plan> ports, std::size_t host_count, Picos sample,
                        Picos lead)
     : nic_(nic), random_(nic.seed), fabric(nic_, ports, random_), ecn(random_), mmu(events_, fabric, ecn),
-      forwarding(events_, random_, fabric, mmu, ecn, hosts),
+      forwarding(events_, random_, fabric, mmu, ecn, hosts), link_changes(events_, fabric, mmu, forwarding),
       hosts(events_, random_, nic_, fabric, forwarding, host_count, jobs), cross_traffic(events_, hosts),
       jobs(events_, hosts, cross_traffic), sample_(sample), lead_(lead) {}
 
@@ -31,6 +31,8 @@ void Simulation::begin() {
   events_.begin({ports, ports, 1, count(hosts.pairs.size()), count(jobs.worker_count()), count(jobs.job_count()), 1,
                  count(cross_traffic.count())});
   jobs.begin();
+  hosts.begin();
+  link_changes.begin();
   events_.set({EventKind::kSample}, lead_);
   cross_traffic.begin();
 }
@@ -67,6 +69,9 @@ void Simulation::dispatch(EventTarget target) {
         [&](const auto &event) {
           if constexpr (std::is_same_v<decltype(event), const PfcEvent &>)
             forwarding.handle(event, now_);
+          else if constexpr (std::is_same_v<decltype(event), const LinkEvent &> ||
+                             std::is_same_v<decltype(event), const AvoidEvent &>)
+            link_changes.handle(event, now_);
           else
             hosts.handle(event, now_);
         },

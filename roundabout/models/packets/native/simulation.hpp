@@ -5,6 +5,7 @@
 #include "roundabout/models/packets/native/cross_traffic/cross_traffic.hpp"
 #include "roundabout/models/packets/native/hosts.hpp"
 #include "roundabout/models/packets/native/jobs/jobs.hpp"
+#include "roundabout/models/packets/native/switches/link_changes.hpp"
 
 namespace packets {
 
@@ -20,7 +21,8 @@ public:
   EcnMarker ecn;
   SwitchMmu mmu;
   Forwarding forwarding;
-  Hosts hosts; // Queue pairs and jobs are added before the first `run`.
+  LinkChanges link_changes; // They are added before the first `run`.
+  Hosts hosts;              // Queue pairs and jobs are added before the first `run`.
   CrossTraffic cross_traffic;
   Jobs jobs;
 

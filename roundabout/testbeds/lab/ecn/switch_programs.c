@@ -48,9 +48,9 @@ static int enter_network_of(int pid) {
   return error;
 }
 
-int attach_to(int pid, __u32 ifindex, enum bpf_tc_attach_point point, int program, __u32 priority) {
+int attach_to(int pid, __u32 ifindex, enum bpf_tc_attach_point point, int program, __u32 handle, __u32 priority) {
   LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex, .attach_point = point);
-  LIBBPF_OPTS(bpf_tc_opts, options, .prog_fd = program, .handle = 1, .priority = priority);
+  LIBBPF_OPTS(bpf_tc_opts, options, .prog_fd = program, .handle = handle, .priority = priority);
   int error = enter_network_of(pid);
 
   if (!error)

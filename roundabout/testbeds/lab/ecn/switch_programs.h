@@ -5,6 +5,10 @@
 
 #include <bpf/libbpf.h>
 
+// Handles of programs of one filter priority at a device.
+#define FIRST_HANDLE 1
+#define SECOND_HANDLE 2
+
 // Prints what failed and why, and returns the exit status 1.
 int fail(const char *what, int error);
 
@@ -12,6 +16,6 @@ int fail(const char *what, int error);
 int pin_path(char *path, const char *pins, const char *name);
 int open_pinned(const char *pins, const char *name);
 int pin_map(const struct bpf_object *object, const char *pins, const char *name);
-int attach_to(int pid, __u32 ifindex, enum bpf_tc_attach_point point, int program, __u32 priority);
+int attach_to(int pid, __u32 ifindex, enum bpf_tc_attach_point point, int program, __u32 handle, __u32 priority);
 
 #endif

@@ -9,6 +9,9 @@
 //   switchport set-routes PINS                replace all routes by those on stdin, one a line:
 //                                             IFINDEX SENDER RECEIVER SENDER_PORT RECEIVER_PORT OUT_IFINDEX
 //   switchport show-routes PINS               the routes as JSON, with the bytes that took each
+//   switchport faults OBJECT PINS             let packets be lost at the devices on stdin, one a line: PID IFINDEX
+//   switchport set-faults PINS                lose packets that arrive at devices, one a line: IFINDEX LOSS, of 65536
+//   switchport show-faults PINS               the faults as JSON, with the packets that were lost at each
 //   switchport release PINS                   unpin, and wait until the kernel has freed it all
 //
 // PID names the switch's network namespace, FAR_PID and FAR_IFINDEX the device at the cable's other end, KMIN, KMAX and
@@ -29,6 +32,7 @@
 #include <bpf/libbpf.h>
 #include <linux/limits.h>
 
+#include "../faults/faults.h"
 #include "../forwarding/routes.h"
 #include "ecn.h"
 #include "switch_programs.h"
@@ -37,9 +41,9 @@
 #define MARKING "mark_departing"
 #define BEFORE_FORWARDING 1 // filter priority
 
-static const char *const pinned[] = {"ports", "configs", "sources", "echoes", ROUTES};
+static const char *const pinned[] = {"ports", "configs", "sources", "echoes", ROUTES, FAULTS};
 #define PINNED (sizeof(pinned) / sizeof(*pinned))
-#define OF_MARKING (PINNED - 1)
+#define OF_MARKING (PINNED - 2)
 
 struct port_line {
   int pid;
@@ -136,8 +140,9 @@ static int attach_port(const struct port_line *line, const struct bpf_object *ob
   if (!error)
     error = bpf_map_update_elem(map_of(object, "far_ends"), &line->far_ifindex, &line->ifindex, BPF_NOEXIST);
   if (!error)
-    error = attach_to(line->pid, line->ifindex, BPF_TC_EGRESS, program, BEFORE_FORWARDING);
-  return error ? error : attach_to(line->far_pid, line->far_ifindex, BPF_TC_INGRESS, marking, BEFORE_FORWARDING);
+    error = attach_to(line->pid, line->ifindex, BPF_TC_EGRESS, program, FIRST_HANDLE, BEFORE_FORWARDING);
+  return error ? error
+               : attach_to(line->far_pid, line->far_ifindex, BPF_TC_INGRESS, marking, FIRST_HANDLE, BEFORE_FORWARDING);
 }
 
 static int pin_maps(const struct bpf_object *object, const char *pins) {
@@ -277,9 +282,16 @@ int main(int count, char **words) {
     return set_routes(words[2]);
   if (count == 3 && !strcmp(words[1], "show-routes"))
     return show_routes(words[2]);
+  if (count == 4 && !strcmp(words[1], "faults"))
+    return attach_faults(words[2], words[3]);
+  if (count == 3 && !strcmp(words[1], "set-faults"))
+    return set_faults(words[2]);
+  if (count == 3 && !strcmp(words[1], "show-faults"))
+    return show_faults(words[2]);
   if (count == 3 && !strcmp(words[1], "release"))
     return release(words[2]);
   fprintf(stderr, "usage: switchport attach OBJECT PINS [PROGRAM] | set PINS | show PINS | forward OBJECT PINS |\n"
-                  "       set-routes PINS | show-routes PINS | release PINS\n");
+                  "       set-routes PINS | show-routes PINS | faults OBJECT PINS | set-faults PINS |\n"
+                  "       show-faults PINS | release PINS\n");
   return 2;
 }

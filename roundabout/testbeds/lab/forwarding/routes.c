@@ -31,7 +31,7 @@ int attach_forwarding(const char *object_path, const char *pins) {
     return fail(pins, status);
   program = bpf_program__fd(bpf_object__find_program_by_name(object, PROGRAM));
   while ((status = scanf("%d %u", &pid, &ifindex)) == 2) {
-    int error = attach_to(pid, ifindex, BPF_TC_INGRESS, program, BEHIND_MARKING);
+    int error = attach_to(pid, ifindex, BPF_TC_INGRESS, program, FIRST_HANDLE, BEHIND_MARKING);
     if (error) {
       fprintf(stderr, "switchport: port %u of process %d: ", ifindex, pid);
       return fail("attaching failed", error);

@@ -12,6 +12,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from roundabout.runner.trial.jobs import source_ports, worker_ports
+from roundabout.spec.rerouting import Rerouting
+from roundabout.spec.routing import Flow
 from roundabout.spec.topology import Hop
 from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.lab.ecn.marking import call_switchport
@@ -36,9 +38,11 @@ def attach(lab: paths.LabPaths, layout: Layout, pids: Mapping[str, int], lock: i
     call_switchport(["forward", str(paths.bpf_object_path("forward")), str(lab.pins)], lines, lock)
 
 
-def set_routes(lab: paths.LabPaths, layout: Layout, trial: TrialSpec | None = None) -> None:
-    """Replace the routes of a lab by those of its topology, and of the flows of `trial`."""
-    lines = [" ".join(map(str, entry)) for entry in list_entries(layout, trial)]
+def set_routes(
+    lab: paths.LabPaths, layout: Layout, trial: TrialSpec | None = None, failed: frozenset[str] = frozenset()
+) -> None:
+    """Replace the routes of a lab by those of its topology, and of the flows of `trial`, without `failed` links."""
+    lines = [" ".join(map(str, entry)) for entry in list_entries(layout, trial, failed)]
     call_switchport(["set-routes", str(lab.pins)], lines)
 
 
@@ -59,26 +63,31 @@ def find_differences(lab: paths.LabPaths, layout: Layout, trial: TrialSpec) -> l
     ]
 
 
-def list_entries(layout: Layout, trial: TrialSpec | None = None) -> list[Entry]:
+def list_entries(layout: Layout, trial: TrialSpec | None = None, failed: frozenset[str] = frozenset()) -> list[Entry]:
     """Return an entry for each switch on the routes between any two hosts, and on those of the flows of `trial`.
 
-    Of hosts with several NICs, those of the same number have a route.
+    Of hosts with several NICs, those of the same number have a route. Routes avoid `failed` links.
     """
-    entries = [entry for route in layout.links_between.values() for entry in _cross(layout, route, 0, 0)]
+    rerouting = Rerouting(layout.topology, failed)
+    routes = (
+        rerouting.path(Flow(own.node, other.node, nics=(own.number, other.number)))
+        for own, other in layout.links_between
+    )
+    entries = [entry for route in routes for entry in _cross(layout, route, 0, 0)]
     if trial and trial.topology.hashes_flows:
-        entries += (entry for name in trial.jobs for entry in _job_entries(layout, trial, name))
+        entries += (entry for name in trial.jobs for entry in _job_entries(layout, trial, name, rerouting))
     return list(dict.fromkeys(entries))
 
 
-def _job_entries(layout: Layout, trial: TrialSpec, name: str) -> Iterator[Entry]:
+def _job_entries(layout: Layout, trial: TrialSpec, name: str, rerouting: Rerouting) -> Iterator[Entry]:
     """Yield the entries of a job's flows, and of the packets that come back."""
     job, own_ports, ports = trial.jobs[name], source_ports(trial, name), worker_ports(trial, name)
     for transfer in (transfer for phase in job.profile.phases for transfer in job.transfers(phase)):
         for number in job.flow_numbers(transfer):
             flow = job.flow(name, transfer.sender, transfer.receiver, number, trial.topology)
             own, other = own_ports[transfer.sender] + number, ports[transfer.receiver]
-            yield from _cross(layout, trial.topology.path(*flow), own, other)
-            yield from _cross(layout, trial.topology.path(*flow.turned), other, own)
+            yield from _cross(layout, rerouting.path(flow), own, other)
+            yield from _cross(layout, rerouting.path(flow.turned), other, own)
 
 
 def _cross(layout: Layout, route: tuple[Hop, ...], sender_port: int, receiver_port: int) -> Iterator[Entry]:

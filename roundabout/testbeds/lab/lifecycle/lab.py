@@ -5,9 +5,9 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from roundabout.runner.fidelity import Fidelity
 from roundabout.runner.hosts.host_group import Capability, DscpClasses, EchoTimes, Host, Port, QueueReader, Scaling
 from roundabout.runner.machine.state import ROOT_STATE
 from roundabout.runner.trial.sampler import COUNTERS_MS
+from roundabout.spec.link_events import LinkState
 from roundabout.spec.topology import Topology
 from roundabout.spec.trial_spec import TrialSpec
 from roundabout.testbeds.lab.calibration.calibration import Calibration, Ecn, load_calibration
@@ -24,6 +25,7 @@ from roundabout.testbeds.lab.checks import host_requirements, kernel_features
 from roundabout.testbeds.lab.checks.fidelity import lab_fidelity
 from roundabout.testbeds.lab.ecn import bpffs, marking
 from roundabout.testbeds.lab.errors import LabError
+from roundabout.testbeds.lab.faults import link_faults
 from roundabout.testbeds.lab.forwarding import switch_routes
 from roundabout.testbeds.lab.lifecycle import lab_record as record, ssh, trial_settings
 from roundabout.testbeds.lab.lifecycle.locks import lock_folder
@@ -268,6 +270,34 @@ class Lab(Scaling):
         marking.set_thresholds(self.files, queues, ecn, trial.queue_of_priority, packets)
         if not self.topology.is_tree:
             switch_routes.set_routes(self.files, self.layout, trial)
+        if trial.loses_packets:
+            link_faults.attach(self.files, self.layout, self.live_pids())
+
+    def set_link(self, trial: TrialSpec, link: str, state: LinkState) -> None:
+        """Set the losses and the rate of a link of `trial`, whose ports are as `prepare` left them."""
+        if trial.loses_packets:
+            link_faults.set_loss(self.files, self.layout, link, state.loss if state.is_up else 1.0)
+        if not any(event.what == "slows" and event.link == link for event in trial.events):
+            return
+        ecn, queues = self._requested_queues(trial)
+        slowed = {
+            port: replace(queue, drain_bytes_per_s=round(queue.drain_bytes_per_s * state.rate))
+            for port, queue in queues.items()
+            if port.link == link
+        }
+        port_queues.change_rates(slowed, self.live_pids(), self.record.calibration.burst_bytes)
+        marking.set_thresholds(self.files, slowed, ecn, trial.queue_of_priority, self._packets_per_segment(trial))
+
+    def set_routes(self, trial: TrialSpec, failed: frozenset[str]) -> None:
+        """Let the routes of `trial` avoid failed links."""
+        if not self.topology.is_tree:
+            switch_routes.set_routes(self.files, self.layout, trial, failed)
+
+    def count_lost(self, links: Iterable[str]) -> dict[str, int]:
+        """Return how many wire segments each of these links has lost by events since the lab was built."""
+        if not self.files.faults_map.exists():
+            return {}
+        return {link: link_faults.count_lost(self.files, self.layout, link) for link in links}
 
     def read_back(self, trial: TrialSpec) -> list[str]:
         """Return a line for each port or route that differs from what `prepare` set."""

@@ -43,6 +43,11 @@ class LabPaths:
         return self.pins / "ports"
 
     @property
+    def faults_map(self) -> Path:
+        """Return the path of the pinned map of links' losses. It exists if the lab's links can lose packets."""
+        return self.pins / "faults"
+
+    @property
     def share(self) -> Path:
         """Return the folder that is visible inside hosts as SHARE_INSIDE."""
         return self.root / "share"

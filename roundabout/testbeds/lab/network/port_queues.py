@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queues of a lab's ports and NICs: HTB classes at the drain rate, with a FIFO of limited length each."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -139,6 +139,22 @@ def _renew_ports(queues: Mapping[Port, Queue], burst_bytes: int) -> None:
                     shape_device(netlink, port.ifindex, queue, burst_bytes)
 
 
+def change_rates(queues: Mapping[Port, Queue], pids: Mapping[str, int], burst_bytes: int) -> None:
+    """Change the rates at which existing queues of a lab's ports drain. Packets in them stay.
+
+    Raises:
+        LabError: the kernel refused.
+    """
+    for port, queue in queues.items():
+        run_inside(pids[port.switch], partial(_change_rate, port, queue, burst_bytes))
+
+
+def _change_rate(port: Port, queue: Queue, burst_bytes: int) -> None:
+    with IPRoute() as netlink, explain_refusal(f"the rate of {port.switch}'s port to {port.towards}"):
+        for place in list_classes(queue, burst_bytes):
+            netlink.tc("change-class", "htb", port.ifindex, **place)
+
+
 def find_differences(queues: Mapping[Port, Queue], pids: Mapping[str, int]) -> list[str]:
     """Return a line for each port whose FIFOs differ from `queues`."""
     found: dict[Port, dict[int, int]] = {}
@@ -174,15 +190,21 @@ def shape_device(netlink: IPRoute, ifindex: int, queue: Queue, burst_bytes: int)
     On RoCE networks CNPs have a priority of their own. Several classes of data borrow nearly all of the link's rate
     from it, and it lends to the first.
     """
-    burst = {"burst": burst_bytes, "cburst": burst_bytes, "quantum": burst_bytes}
-    rate = queue.drain_bytes_per_s
     netlink.tc("add", "htb", ifindex, HTB_ROOT, default=HTB_DATA & 0xFFFF)
-    netlink.tc("add-class", "htb", ifindex, HTB_LINK, parent=HTB_ROOT, rate=rate, **burst)
-    data_share = 1 - CNPS_SHARE if queue.classes == 1 else HTB_LEAST_SHARE
-    for prio, (handle, limit) in enumerate(queue.fifos.items()):
-        share = CNPS_SHARE if handle == HTB_CNPS else data_share
-        own = {"rate": round(share * rate), "ceil": rate, "prio": prio}
-        netlink.tc("add-class", "htb", ifindex, handle, parent=HTB_LINK, **own, **burst)
+    for place in list_classes(queue, burst_bytes):
+        netlink.tc("add-class", "htb", ifindex, **place)
+    for handle, limit in queue.fifos.items():
         netlink.tc("add", "bfifo", ifindex, parent=handle, limit=limit)
     cnps = {"protocol": ETH_P_ALL, "prio": 1, "target": HTB_CNPS, "keys": CNP_KEYS}
     netlink.tc("add-filter", "u32", ifindex, parent=HTB_ROOT, **cnps)
+
+
+def list_classes(queue: Queue, burst_bytes: int) -> Iterator[dict[str, int]]:
+    """Yield the settings of each HTB class of a queue: that of the whole link first, then those of its FIFOs."""
+    burst = {"burst": burst_bytes, "cburst": burst_bytes, "quantum": burst_bytes}
+    rate = queue.drain_bytes_per_s
+    yield {"handle": HTB_LINK, "parent": HTB_ROOT, "rate": rate, **burst}
+    data_share = 1 - CNPS_SHARE if queue.classes == 1 else HTB_LEAST_SHARE
+    for prio, handle in enumerate(queue.fifos):
+        share = CNPS_SHARE if handle == HTB_CNPS else data_share
+        yield {"handle": handle, "parent": HTB_LINK, "rate": round(share * rate), "ceil": rate, "prio": prio, **burst}

@@ -24,6 +24,10 @@ void Forwarding::arrive(std::uint32_t link, Picos now) {
 void Forwarding::enqueue(std::uint32_t index, std::uint32_t which, Picos now) {
   Port &port = fabric_.ports[index];
   Packet &packet = packets[which];
+  if (!port.is_up) {
+    lose(port, which);
+    return;
+  }
   if (port.drops_early && drops_early(port, packet, now)) {
     port.counters[packet.priority].drops++;
     packets.give_back(which);
@@ -113,6 +117,10 @@ void Forwarding::transmit(std::uint32_t index, std::uint32_t which, Picos now) {
   Port &port = fabric_.ports[index];
   Packet &packet = packets[which];
   port.free_at = now + fabric_.transmission_time(port, packet);
+  if (port.loses && (!port.is_up || random_.uniform() < port.link_loss)) {
+    lose(port, which);
+    return;
+  }
   port.tx_bytes += packet.frame;
   port.tx_packets++;
   if (port.counts_queues) {
@@ -124,6 +132,25 @@ void Forwarding::transmit(std::uint32_t index, std::uint32_t which, Picos now) {
   if (port.on_link.empty())
     events_.set({EventKind::kArrival, index}, packet.at);
   packets.append(port.on_link, which);
+}
+
+void Forwarding::lose(Port &port, std::uint32_t which) {
+  port.lost_data += packets[which].kind == Kind::kData;
+  packets.give_back(which);
+}
+
+void Forwarding::drop_all(std::uint32_t index, Picos now) {
+  Port &port = fabric_.ports[index];
+  for (int priority = 0; priority < kPriorities; priority++)
+    while (!port.queues[priority].waiting.empty()) {
+      const std::uint32_t which = dequeue(port, priority, now);
+      if (!port.is_host)
+        mmu_.release(port, packets[which], now);
+      lose(port, which);
+    }
+  while (!port.on_link.empty())
+    lose(port, packets.pop(port.on_link));
+  events_.cancel({EventKind::kArrival, index});
 }
 
 int Forwarding::choose(Port &port, std::uint8_t may) {
@@ -156,6 +183,8 @@ void Forwarding::on_empty_queue(Port &port, const Packet &packet, Picos now) {
 
 void Forwarding::handle(const PfcEvent &event, Picos now) {
   Port &port = fabric_.ports[event.port];
+  if (event.failures != port.failures) // The frame was lost.
+    return;
   port.set_paused(event.priority, event.is_xoff, now);
   if (!event.is_xoff && (port.ready & bit(event.priority)))
     wake(event.port, now);

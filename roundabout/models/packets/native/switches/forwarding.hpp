@@ -31,12 +31,15 @@ public:
   void wake(std::uint32_t port, Picos now); // Something waits; it leaves once the port is free.
   void transmit(std::uint32_t port, std::uint32_t packet, Picos now); // over the port's link, which is free
 
+  void drop_all(std::uint32_t port, Picos now); // what waits at a port and what is on its link
+
   std::int64_t hops() const { return hops_; } // transmissions of all ports
 
   PacketPool packets; // in flight
 
 private:
   bool drops_early(Port &port, Packet &packet, Picos now);
+  void lose(Port &port, std::uint32_t packet);
   void transmit_next(std::uint32_t port, Picos now); // if a queue may send; the port is free
   int choose(Port &port, std::uint8_t may);
   std::uint32_t dequeue(Port &port, int priority, Picos now);

@@ -6,7 +6,7 @@
 
 namespace packets {
 
-NextHops::NextHops(std::span<const port_plan> plans) : members_(plans.size()) {
+NextHops::NextHops(std::span<const port_plan> plans) : avoided_(plans.size()), members_(plans.size()) {
   std::iota(members_.begin(), members_.end(), 0U);
   std::size_t switches = 0;
   for (const port_plan &plan : plans) {
@@ -33,12 +33,25 @@ std::uint32_t NextHops::add_destination(std::uint32_t to_switch) {
   return found;
 }
 
+void NextHops::avoid(std::span<const std::uint32_t> ports) {
+  avoided_.assign(avoided_.size(), false);
+  for (const std::uint32_t port : ports)
+    avoided_[port] = true;
+  for (std::uint32_t to_switch = 0; to_switch < destination_of_.size(); to_switch++)
+    if (destination_of_[to_switch] != kNone) {
+      const auto hops = distances(to_switch);
+      for (std::uint32_t each = 0; each < ports_of_.size(); each++)
+        if (const Group left = make_group(each, hops); left.count > 0)
+          groups_[destination_of_[to_switch] + each] = left;
+    }
+}
+
 std::vector<std::uint32_t> NextHops::distances(std::uint32_t to_switch) const {
   std::vector<std::uint32_t> found(ports_of_.size(), kNone), frontier{to_switch};
   found[to_switch] = 0;
   for (std::size_t at = 0; at < frontier.size(); at++)
     for (const std::uint32_t port : ports_of_[frontier[at]])
-      if (found[to_[port]] == kNone) {
+      if (!avoided_[port] && found[to_[port]] == kNone) {
         found[to_[port]] = found[frontier[at]] + 1;
         frontier.push_back(to_[port]);
       }
@@ -50,7 +63,7 @@ std::vector<std::uint32_t> NextHops::distances(std::uint32_t to_switch) const {
 NextHops::Group NextHops::make_group(std::uint32_t at_switch, const std::vector<std::uint32_t> &distances) {
   std::vector<std::uint32_t> nearer;
   for (const std::uint32_t port : ports_of_[at_switch])
-    if (distances[to_[port]] < distances[at_switch])
+    if (!avoided_[port] && distances[to_[port]] < distances[at_switch])
       nearer.push_back(port);
   if (nearer.size() == 1)
     return {nearer[0], 1};

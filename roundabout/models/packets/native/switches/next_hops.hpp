@@ -21,6 +21,8 @@ public:
 
   // Makes the groups of all switches towards one switch, and returns their place.
   std::uint32_t add_destination(std::uint32_t to_switch);
+  // Avoids these ports from now on, and no others. A switch without another way keeps the next hops that it has.
+  void avoid(std::span<const std::uint32_t> ports);
   // The equal next hops of a switch towards a destination, in the order of ports.
   std::span<const std::uint32_t> group(std::uint32_t destination, std::uint32_t at_switch) const {
     const Group &found = groups_[destination + at_switch];
@@ -39,6 +41,7 @@ private:
   std::vector<std::vector<std::uint32_t>> ports_of_; // of each switch, those to other switches
   std::vector<std::uint32_t> destination_of_;        // by switch; kNone where it is none yet
   std::vector<Group> groups_, last_groups_;          // by destination and switch; each switch's last one of several
+  std::vector<bool> avoided_;                        // by port
   std::vector<std::uint32_t> members_;               // of all groups; those of one port come first, by port
 };
 

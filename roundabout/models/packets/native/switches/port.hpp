@@ -38,6 +38,8 @@ struct alignas(64) Port {
   std::uint8_t paused = 0;
   bool is_due = false; // its next start is in the schedule
   bool is_host = false;
+  bool is_up = true;
+  bool loses = false;                                // packets on the link: all while it is down, or a share of them
   std::uint64_t payload_ps_q20 = 0, line_ps_q20 = 0; // a byte's time at these rates, in units of 2^-20 ps
   Picos control_ps = 0, delay = 0;
   PacketList on_link;
@@ -46,6 +48,9 @@ struct alignas(64) Port {
 
   Bytes queue_bytes = -1, kmin_bytes = 0, kmax_bytes = 0;
   double pmax = 0, loss = 0;
+  double link_loss = 0;       // share of all frames that the link loses
+  std::int64_t lost_data = 0; // data packets that the link lost, or that its failure dropped
+  std::uint16_t failures = 0; // so far: pause frames of before do not count
   bool marks_on_arrival = false, counts_queues = false;
   bool drops_early = false;        // some of what arrives is lost or signalled before it could wait: by `loss`, by RED
   std::uint32_t buffer = kNone;    // that its switch's ports share

@@ -103,7 +103,20 @@ void SwitchMmu::send_pfc_frame(std::uint32_t link, int priority, bool is_xoff, P
   const Port &other = fabric_.ports[link ^ 1];
   fabric_.ports[link].xoff_sent ^= bit(priority);
   events_.delay(std::max(now, other.free_at) + other.control_ps + other.delay,
-                PfcEvent{link, static_cast<std::uint8_t>(priority), is_xoff});
+                PfcEvent{link, static_cast<std::uint8_t>(priority), is_xoff, fabric_.ports[link].failures});
+}
+
+void SwitchMmu::pause_again(std::uint32_t link, Picos now) {
+  Port &before = fabric_.ports[link];
+  const bool is_shared = link < headrooms_.size() && headrooms_[link].bytes > 0;
+  for (int priority = 0; priority < kPriorities; priority++) {
+    const bool is_beyond = is_shared ? headrooms_[link].used[priority] > 0
+                                     : before.xoff_bytes >= 0 && before.held[priority] > before.xoff_bytes;
+    if (is_beyond) {
+      before.xoff_sent |= bit(priority);
+      before.set_paused(priority, true, now);
+    }
+  }
 }
 
 } // namespace packets

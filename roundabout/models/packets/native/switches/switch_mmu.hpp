@@ -24,6 +24,8 @@ public:
   // Returns true if the switch has room for a packet that waits at `port`; its bytes count until it is released.
   bool admit(Port &port, const Packet &packet, Picos now);
   void release(const Port &port, const Packet &packet, Picos now);
+  // Pauses the port of a link that has come up for the priorities of which the switch at its end still holds too much.
+  void pause_again(std::uint32_t link, Picos now);
 
   const std::vector<SharedBuffer> &buffers() const { return buffers_; }
 
