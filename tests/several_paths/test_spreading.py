@@ -129,7 +129,7 @@ def test_planes_need_no_link_between_them() -> None:
 
 
 @st.composite
-def spread_trials(draw: st.DrawFn, **fields: Any) -> TrialSpec:
+def spread_trials(draw: st.DrawFn, /, **fields: Any) -> TrialSpec:
     """Flows between random hosts of a random leaf-spine, some into the same host."""
     policy = draw(st.sampled_from(POLICIES))
     leaves, spines, below = draw(st.integers(2, 3)), draw(st.integers(2, 4)), draw(st.integers(1, 3))

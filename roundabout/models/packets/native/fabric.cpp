@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "roundabout/models/packets/native/fabric.hpp"
 
+#include <bit>
 #include <cmath>
+#include <limits>
 
 namespace packets {
 namespace {
@@ -45,6 +47,7 @@ Fabric::Fabric(const nic_plan &nic, std::span<const port_plan> plans, Random &ra
     port.buffer_bytes = plan.buffer_bytes;
     port.loss = plan.loss;
     port.drops_early = plan.loss > 0 && !port.is_host;
+    packet_ps_ = std::min(packet_ps_, time_of(static_cast<double>(nic.payload_bytes), plan.payload_bytes_per_s));
   }
 }
 
@@ -169,20 +172,22 @@ std::uint32_t Fabric::choose_port(Packet &packet, std::uint32_t link, Picos now)
                       : group[hash_choice(packet.entropy, at_switch, group.size())];
 }
 
-// Returns the port that has sent what waits with this priority first. Of equal ones, one is drawn.
+// Returns a port with the least load, by the time until it has sent what waits with this priority. Loads below two,
+// four, eight and so on full packets count as equal, and of equal ports one is drawn. Switches compare loads in few
+// bands, too. By exact loads, flows of one rate would keep the ports that they found free first.
 std::uint32_t Fabric::least_loaded(std::span<const std::uint32_t> group, int priority, Picos now) {
   std::uint32_t found = kNone;
-  Picos least = kNever;
-  int equal = 0;
+  int least = std::numeric_limits<int>::max(), equal = 0;
   for (const std::uint32_t each : group) {
     const Port &port = ports[each];
     const auto waiting = static_cast<std::uint64_t>(port.queues[priority].bytes) * port.line_ps_q20 >> 20;
     const Picos load = std::max<Picos>(port.free_at - now, 0) + static_cast<Picos>(waiting);
-    if (load < least) {
-      least = load;
+    const auto band = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(load / (2 * packet_ps_))));
+    if (band < least) {
+      least = band;
       equal = 0;
     }
-    if (load == least && (++equal == 1 || random_.uniform() * equal < 1))
+    if (band == least && (++equal == 1 || random_.uniform() * equal < 1))
       found = each;
   }
   return found;

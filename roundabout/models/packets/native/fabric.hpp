@@ -117,6 +117,7 @@ private:
   NextHops next_hops_;
   std::optional<PathChoice> choice_; // none with fixed routes
   bool is_adaptive_ = false;
+  Picos packet_ps_ = kNever; // of a full packet at the fastest port
   std::vector<PathSet> path_sets_;
   std::vector<Plane> planes_;
 };
