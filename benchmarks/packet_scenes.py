@@ -8,6 +8,10 @@
 - `spray`: its permutation of 1,024 hosts over many paths.
 - `csg`: Broadcom/csg-htsim (841d9e7): two lossless flows (sim/tests/htsim-tests/dumbell_roce), and a permutation of
   DCTCP with a slow link (sim/EXAMPLES/failure/dctcp.rates).
+- `nscc`: the same of uet-htsim with the model's own NSCC, and what its program prints for other incasts.
+- `swift`: csg-htsim's Swift (sim/swift.cpp) on a star, by a driver that prints ends and a port's queue each us. There
+  its window has its fraction where its square root is taken, and no scaling by hops: it loses the count of a copied
+  route. Packets of 4,185 bytes stand for 4,096 of payload at 97.88 Gbit/s.
 - `hpcc`, `web`: DCQCN in HPCC's ns-3 (alibaba-edu/High-Precision-Congestion-Control, 9f4be2a) with its run.py's
   parameters (--cc dcqcn --bw 100), on mix/topology.txt and mix/fat.txt. It has no outputs: the program was run.
 - `dctcp`: bounds that NASA-NJU/UNISON-for-ns-3 (1d5c383, examples/tcp/tcp-validation.cc) checks. Its logs are empty.
@@ -59,6 +63,25 @@ HPCC = {
     }
 }
 """run.py's values for 100 Gbit/s; the set has those for 50."""
+NSCC = {
+    "transport": {
+        "name": "nscc",
+        "network_rtt_us": 14,
+        "target_us": 10.5,
+        "ecn": {"Kmin_bytes": 37_350, "Kmax_bytes": 145_250, "Pmax": 1},
+    }
+}
+"""uet-htsim's values for its fat tree at 100 Gbit/s. Its target is 0.75 of the round trip, because it trims."""
+SWIFT = {"transport": {"name": "swift", "hop_us": 0}}
+SWIFT_INCASTS = {
+    2: (339.1, 129.9, 209.3),
+    8: (1343.5, 277.2, 284.6),
+    16: (2682.7, 334.9, 602.6),
+    32: (5361.1, 409.6, 979.3),
+}
+"""Last completion in us, and mean and 99th percentile of the queue in kB, by senders of 500 packets each."""
+SWIFT_LATE = (2101.4, 1032.6)
+"""Completion in us of 5,000 packets, and of 1,250 that begin 0.5 ms later."""
 WEB_SEARCH = (
     *((0, 0), (10_000, 15), (20_000, 20), (30_000, 30), (50_000, 40), (80_000, 53), (200_000, 60)),
     *((1_000_000, 70), (2_000_000, 80), (5_000_000, 90), (10_000_000, 97), (30_000_000, 100)),
@@ -230,6 +253,55 @@ def _degraded_rates(seed: int) -> list[float]:
     return [(pair.packets - pair.resent) * 8948 * 8 / 0.03 / 1e9 for pair in pairs]
 
 
+def nscc(_seeds: range) -> Iterator[Row]:
+    """Yield the figures of uet-htsim beside the model's NSCC, which has no trimming."""
+    apart = [(1, 0), *((2, other) for other in (0, *range(4, 13))), *((3, other) for other in (0, *range(13, 22)))]
+    for title, ports, pairs, theirs in (
+        ("2 MB, six links", 4, [(0, 13)], 176.2),
+        ("2 MB both ways", 4, [(0, 13), (13, 0)], 176.804),
+        ("incast of 8, last", 8, [(20 + host, 0) for host in range(8)], 1322.31),
+        ("incast of 16, last", 8, [(20 + host, 0) for host in range(16)], 2635.17),
+        ("incast of 15, last", 4, [(host, 15) for host in range(15)], 2478.53),
+        ("outcast and incast, last", 8, apart, 1638.08),
+    ):
+        spec = build(matrix(ports**3 // 4, pairs), tree(ports), NSCC)
+        yield Row(title, "NSCC", theirs, [max(times_us(spec))])
+    found = [max(times_us(spec)) for spec in _permutations(4, 3, NSCC, 3)]
+    yield Row("permutation of 16, 3 flows on the busiest link, last", "NSCC", 527.755, found)
+    for ports, theirs in ((4, 194.022), (16, 212.794)):
+        hosts = ports**3 // 4
+        changes = {**NSCC, "routing": {"name": "spray"}}
+        spec = build(matrix(hosts, draw_permutation(hosts, 1)), tree(ports), changes)
+        yield Row(f"permutation of {hosts}, sprayed, last", "NSCC", theirs, [max(times_us(spec))])
+
+
+def swift(_seeds: range) -> Iterator[Row]:
+    """Yield completion times and the queue of Swift at one port."""
+    for senders, (last, mean, p99) in SWIFT_INCASTS.items():
+        ends, queue = _play_swift([(500, 0.0)] * senders)
+        yield Row(f"incast of {senders}", "last, us", last, [max(ends)])
+        yield Row(f"incast of {senders}", "mean queue, kB", mean, [float(np.mean(queue)) / 1e3])
+        yield Row(f"incast of {senders}", "99th percentile, kB", p99, [float(np.percentile(queue, 99)) / 1e3])
+    ends, _ = _play_swift([(5000, 0.0), (1250, 500e-6)])
+    for figure, theirs, ours in zip(("long flow, us", "late flow, us"), SWIFT_LATE, ends, strict=True):
+        yield Row("late starter", figure, theirs, [ours])
+
+
+def _play_swift(flows: list[tuple[int, float]]) -> tuple[list[float], np.ndarray[Any, Any]]:
+    """Play flows of so many packets from such an instant into one port; return their us, and the port's queue."""
+
+    def edit(text: str) -> str:
+        text = text.replace("mtu_bytes: 1280", "mtu_bytes: 4200")
+        return re.sub("payload_rate_gbps: .*", "payload_rate_gbps: 97.8", text)
+
+    lines = [f"{node} 1 3 100 {packets * 4096} {at_s}" for node, (packets, at_s) in enumerate(flows, start=2)]
+    spec = build("\n".join([str(len(flows)), *lines]), star(len(flows), 100, 1), SWIFT, edit=edit)
+    trial = play_trial(spec, 1, Fabric(), sample_ms=1e-3)
+    ends = [float(sender[0]["end_ps"] - sender[0]["start_ps"]) / 1e6 for sender, _ in trial.iterations.values()]
+    backlog = trial.samples.ports["backlog_bytes"][: int(max(ends))]
+    return ends, backlog[:, int(np.argmax(backlog.sum(axis=0)))]
+
+
 def hpcc(seeds: range) -> Iterator[Row]:
     """Yield the figures of HPCC's ns-3, as multiples of the time alone: their frames have other headers."""
     for title, sizes, theirs in (
@@ -395,6 +467,8 @@ SCENES: dict[str, Callable[[range], Iterator[Row] | Iterator[Bound]]] = {
     "uet": uet,
     "spray": spray,
     "csg": csg,
+    "nscc": nscc,
+    "swift": swift,
     "hpcc": hpcc,
     "web": web,
     "dctcp": dctcp,
