@@ -20,6 +20,8 @@ template <typename Stream> Stream open(const std::string &path) {
 }
 
 Sizes sizes_of(const PlanOptions &options) {
+  if (options.spec.kind != Kind::kConsistent)
+    return unit_sizes(options.spec.kind, options.unit_bytes).scaled(options.scale_sizes);
   if (options.sizes_path.empty())
     return Sizes::web_search(options.between).scaled(options.scale_sizes);
   auto in = open<std::ifstream>(options.sizes_path);
@@ -54,7 +56,10 @@ void say(std::ostream &out, const LoadSummary &summary, bool json) {
 void run_plan(const PlanOptions &options) {
   const Sizes sizes = sizes_of(options);
   LoadHeader header = plan_header(options.spec, sizes);
-  header.plan["sizes_between"] = options.between == Between::kSteps ? "steps" : "linear";
+  if (options.spec.kind == Kind::kConsistent)
+    header.plan["sizes_between"] = options.between == Between::kSteps ? "steps" : "linear";
+  else
+    header.plan["unit_bytes"] = options.unit_bytes * options.scale_sizes;
   // The file's header has the offered load, so the flows are drawn twice, with equal results from the same seed.
   LoadSummary summary(header);
   plan(options.spec, sizes, [&summary](const Flow &flow) { summary.add(flow); });

@@ -47,11 +47,23 @@ std::uint64_t nanos(double value, double unit_ns) { return static_cast<std::uint
 void declare_plan(CLI::App &app, PlanOptions &plan, Given &given) {
   static const std::map<std::string, Gaps> kGaps = {{"poisson-process", Gaps::kPoissonProcess},
                                                     {"poisson-distributed", Gaps::kPoissonDistributed}};
+  static const std::map<std::string, Kind> kKinds = {{"consistent", Kind::kConsistent},
+                                                     {"checkpoint", Kind::kCheckpoint},
+                                                     {"incast", Kind::kIncast},
+                                                     {"kv-cache", Kind::kKvCache}};
   static const std::map<std::string, Between> kBetween = {{"linear", Between::kLinear}, {"steps", Between::kSteps}};
   static const std::map<std::string, Volumes> kVolumes = {{"drawn", Volumes::kDrawn}, {"exact", Volumes::kExact}};
   app.add_option("--load-gbps", plan.spec.load_gbps, "mean load of the flows' bytes")
       ->required()
       ->check(finite(1e-6, 1e4));
+  auto *kind = app.add_option("--kind", plan.spec.kind, "kind of load; `consistent` with --burst-width-us is bursts")
+                   ->transform(CLI::CheckedTransformer(kKinds))
+                   ->default_str("consistent");
+  app.add_option("--unit-bytes", plan.unit_bytes,
+                 "of this sender's part of a checkpoint, of a server's block of an incast, or of a token's keys and "
+                 "values (default: published ones)")
+      ->check(finite(1, 1e12))
+      ->needs(kind);
   app.add_option("--duration-s", given.duration_s, "time in which flows start")->required()->check(finite(1e-3, 1e6));
   app.add_option("--output", plan.output, "load file to write; `-`: standard output")->required();
   app.add_option("--destinations", plan.spec.destinations, "names of the sinks: A,B,... (each flow goes to any one)")
@@ -136,11 +148,29 @@ void declare_send(CLI::App &app, SendOptions &send, Given &given) {
   app.add_option("--base-rtt-us", send.base_rtt_us, "of the path when idle")->check(finite(0, 1e9));
 }
 
+// The kinds of options that belong to some kinds of loads only.
+void check_kind(PlanOptions &plan, const Given &given) {
+  const bool is_consistent = plan.spec.kind == Kind::kConsistent;
+  const auto refuse = [&plan](const char *option, const char *allowed) {
+    throw native::Failure(std::string(option) + ": expected " + allowed + ", found it with --kind " +
+                          kind_name(plan.spec.kind));
+  };
+  if (is_consistent && plan.unit_bytes > 0)
+    refuse("--unit-bytes", "a --kind that has units, checkpoint, incast or kv-cache");
+  if (!is_consistent && !plan.sizes_path.empty())
+    refuse("--sizes", "--kind consistent");
+  if (!is_consistent && given.burst_width_us > 0)
+    refuse("--burst-width-us", "--kind consistent");
+  if (!is_consistent && plan.unit_bytes == 0)
+    plan.unit_bytes = published_unit_bytes(plan.spec.kind);
+}
+
 void check(PlanOptions &plan, const Given &given) {
   plan.spec.duration_ns = nanos(given.duration_s, 1e9);
   if (given.burst_width_us > 0)
     plan.spec.burst = {nanos(given.burst_width_us, 1e3), nanos(given.burst_period_ms, 1e6), given.burst_height,
                        given.volumes};
+  check_kind(plan, given);
   const std::set<std::string> names(plan.spec.destinations.begin(), plan.spec.destinations.end());
   if (names.size() != plan.spec.destinations.size() || names.contains("") || names.size() > 65'535)
     throw native::Failure("--destinations: expected 1 to 65535 names, each once");

@@ -14,7 +14,8 @@ namespace crossgen {
 
 struct PlanOptions {
   PlanSpec spec;
-  std::string sizes_path; // empty: web-search
+  std::string sizes_path; // of kConsistent; empty: web-search
+  double unit_bytes = 0;  // of other kinds
   double scale_sizes = 1;
   Between between = Between::kSteps;
   std::string output;

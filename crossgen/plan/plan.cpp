@@ -11,7 +11,7 @@ namespace crossgen {
 namespace {
 
 // Independent random streams, so that one choice does not shift another.
-enum Stream : std::uint32_t { kGapStream, kSizeStream, kDestinationStream, kBurstStream };
+enum Stream : std::uint32_t { kGapStream, kSizeStream, kDestinationStream, kBurstStream, kPhaseStream };
 
 enum BurstClass : std::uint16_t { kBurstClass, kQuietClass };
 
@@ -24,8 +24,20 @@ constexpr std::uint64_t kMinQuietFlows = 8; // Algorithm 2
 constexpr double kSplitDeviation = 0.1;
 constexpr double kSecondArrival = 0.1; // of the width, on average
 
+// Room for roundings of a quotient, so that a load and sizes that are both divided by 100 hold as many flows as before.
+constexpr double kRounding = 1 + 1e-12;
+
 double volume_bytes(const PlanSpec &spec, std::uint64_t time_ns) {
   return spec.load_gbps * static_cast<double>(time_ns) / 8;
+}
+
+// Returns how many times the load holds the mean size.
+std::uint64_t whole_times(const PlanSpec &spec, const Sizes &sizes) {
+  return static_cast<std::uint64_t>(volume_bytes(spec, spec.duration_ns) / sizes.mean_bytes() * kRounding);
+}
+
+std::uint64_t whole_bytes(double bytes) {
+  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(bytes)));
 }
 
 // The flows that Algorithm 2 draws between two bursts: `bytes` divided by the mean size, rounded down. If that is less
@@ -51,7 +63,7 @@ double expected_gbps(const PlanSpec &spec, const Sizes &sizes) {
     return spec.load_gbps;
   const std::uint64_t length_ns = spec.burst ? spec.burst->period_ns : spec.duration_ns;
   const double volume = volume_bytes(spec, length_ns);
-  double bytes = std::floor(volume / sizes.mean_bytes()) * sizes.mean_bytes();
+  double bytes = static_cast<double>(whole_times(spec, sizes)) * sizes.mean_bytes();
   if (spec.burst) {
     const double share = spec.burst->share();
     const Quiet quiet(volume * (1 - share), sizes.mean_bytes());
@@ -65,7 +77,7 @@ double expected_gbps(const PlanSpec &spec, const Sizes &sizes) {
 double standard_error_gbps(const PlanSpec &spec, const Sizes &sizes) {
   if (is_exact(spec))
     return 0;
-  double flows = std::floor(volume_bytes(spec, spec.duration_ns) / sizes.mean_bytes());
+  auto flows = static_cast<double>(whole_times(spec, sizes));
   double scale = 1;
   if (spec.burst) {
     const Quiet quiet(volume_bytes(spec, spec.burst->period_ns) * (1 - spec.burst->share()), sizes.mean_bytes());
@@ -73,6 +85,10 @@ double standard_error_gbps(const PlanSpec &spec, const Sizes &sizes) {
     scale = quiet.scale;
   }
   return 8 * std::sqrt(flows) * scale * sizes.standard_deviation_bytes() / static_cast<double>(spec.duration_ns);
+}
+
+double checkpoint_period_ns(const PlanSpec &spec, const Sizes &sizes) {
+  return 8 * sizes.mean_bytes() / spec.load_gbps;
 }
 
 // The starts of `flows` flows in a window: their gaps, one more than flows, stretched so that they fill it. Exponential
@@ -112,9 +128,9 @@ class Planner {
 public:
   Planner(const PlanSpec &spec, const Sizes &sizes, const Emit &emit) : spec_(spec), sizes_(sizes), emit_(emit) {}
 
-  // Algorithm 1.
+  // Algorithm 1. A storage server's blocks and KV caches come by it, too.
   void consistent() {
-    const auto flows = static_cast<std::uint64_t>(volume_bytes(spec_, spec_.duration_ns) / sizes_.mean_bytes());
+    const std::uint64_t flows = whole_times(spec_, sizes_);
     Arrivals arrivals(gap_random_, spec_.gaps, flows, 0, spec_.duration_ns);
     for (std::uint64_t i = 0; i < flows; i++)
       emit_({arrivals.next_ns(), whole_bytes(draw_bytes()), destination(), 0});
@@ -124,6 +140,19 @@ public:
   void bursts() {
     for (std::uint64_t start_ns = 0; start_ns < spec_.duration_ns; start_ns += spec_.burst->period_ns)
       period(start_ns);
+  }
+
+  // Each period begins at a phase that the seed draws, and lasts as long as the load takes for a part.
+  void checkpoints() {
+    const double phase = 1 - Random(spec_.seed, kPhaseStream).uniform();
+    const std::vector<std::uint64_t> parts =
+        split(whole_bytes(sizes_.mean_bytes()), std::vector<double>(spec_.destinations.size(), 1));
+    const double period_ns = checkpoint_period_ns(spec_, sizes_);
+    for (std::uint64_t i = 0; i < whole_times(spec_, sizes_); i++) {
+      const auto start_ns = static_cast<std::uint64_t>((static_cast<double>(i) + phase) * period_ns);
+      for (std::size_t place = 0; place < parts.size(); place++)
+        emit_({std::min(start_ns, spec_.duration_ns), parts[place], static_cast<std::uint16_t>(place), 0});
+    }
   }
 
 private:
@@ -186,9 +215,6 @@ private:
   }
 
   double draw_bytes() { return sizes_.quantile_bytes(size_random_.uniform()); }
-  static std::uint64_t whole_bytes(double bytes) {
-    return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(bytes)));
-  }
   std::uint16_t destination() {
     return static_cast<std::uint16_t>(destination_random_.below(spec_.destinations.size()));
   }
@@ -209,10 +235,16 @@ std::string shown(double number) {
 
 void check_flows(const PlanSpec &spec, const Sizes &sizes) {
   const double volume = volume_bytes(spec, spec.duration_ns);
-  const double flows = volume / sizes.mean_bytes();
-  if (flows < 1 && !spec.burst)
-    throw native::Failure("expected a load that holds at least one flow of the mean size, " +
-                          shown(sizes.mean_bytes()) + " bytes, found " + shown(volume) + " bytes in all");
+  const bool is_checkpoint = spec.kind == Kind::kCheckpoint;
+  const auto parts = static_cast<double>(is_checkpoint ? spec.destinations.size() : 1);
+  const double flows = parts * volume / sizes.mean_bytes();
+  if (whole_times(spec, sizes) < 1 && !spec.burst)
+    throw native::Failure(std::string("expected a load that holds at least one ") +
+                          (is_checkpoint ? "checkpoint" : "flow of the mean size") + ", " + shown(sizes.mean_bytes()) +
+                          " bytes, found " + shown(volume) + " bytes in all");
+  if (is_checkpoint && sizes.mean_bytes() < parts)
+    throw native::Failure("expected a byte of a checkpoint for each of " + shown(parts) + " destinations, found " +
+                          shown(sizes.mean_bytes()) + " bytes");
   if (flows > kMaxFlows)
     throw native::Failure("expected at most 10^9 flows, found " + shown(flows));
 }
@@ -262,14 +294,16 @@ LoadHeader plan_header(const PlanSpec &spec, const Sizes &sizes) {
   check_flows(spec, sizes);
   if (spec.burst)
     check_burst(spec);
-  LoadHeader header{spec.duration_ns, spec.destinations, {"consistent"}, {}};
-  header.plan = {{"kind", spec.burst ? "burst" : "consistent"},
+  LoadHeader header{spec.duration_ns, spec.destinations, {kind_name(spec.kind)}, {}};
+  header.plan = {{"kind", spec.burst ? "burst" : kind_name(spec.kind)},
                  {"asked_gbps", spec.load_gbps},
                  {"seed", spec.seed},
                  {"gaps", spec.gaps == Gaps::kPoissonProcess ? "poisson-process" : "poisson-distributed"},
                  {"mean_bytes", sizes.mean_bytes()},
                  {"expected_gbps", expected_gbps(spec, sizes)},
                  {"offered_gbps_standard_error", standard_error_gbps(spec, sizes)}};
+  if (spec.kind == Kind::kCheckpoint)
+    header.plan["checkpoint_period_ns"] = checkpoint_period_ns(spec, sizes);
   if (spec.burst) {
     header.classes = {"burst", "quiet"};
     header.plan["bursts"] = spec.duration_ns / spec.burst->period_ns;
@@ -285,6 +319,8 @@ void plan(const PlanSpec &spec, const Sizes &sizes, const Emit &emit) {
   Planner planner(spec, sizes, emit);
   if (spec.burst)
     planner.bursts();
+  else if (spec.kind == Kind::kCheckpoint)
+    planner.checkpoints();
   else
     planner.consistent();
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two algorithms of "Characterizing the network requirements of distributed machine learning" (2022), appendix A.1,
-// that turn a load into flows. README.md lists where ours are stricter.
+// Turns a load into flows: by the two algorithms of "Characterizing the network requirements of distributed machine
+// learning" (2022), appendix A.1, or as checkpoints, incast or KV caches. README.md lists where the algorithms here are
+// stricter.
 #pragma once
 
 #include "crossgen/common/load_file.hpp"
+#include "crossgen/plan/kinds.hpp"
 #include "crossgen/plan/sizes.hpp"
 
 #include <functional>
@@ -33,12 +35,13 @@ struct Burst {
 };
 
 struct PlanSpec {
+  Kind kind = Kind::kConsistent;
   double load_gbps = 0;
   std::uint64_t duration_ns = 0;
   std::vector<std::string> destinations;
   std::uint64_t seed = 0;
   Gaps gaps = Gaps::kPoissonProcess;
-  std::optional<Burst> burst; // without it the load is consistent
+  std::optional<Burst> burst; // of kConsistent: with it the load is bursts
 };
 
 using Emit = std::function<void(const Flow &)>;

@@ -82,6 +82,28 @@ Sizes Sizes::web_search(Between between) {
                between);
 }
 
+Sizes Sizes::prompt_tokens() {
+  return Sizes({{2, 0},
+                {29, .01},
+                {181, .05},
+                {207, .1},
+                {372, .15},
+                {387, .2},
+                {403, .3},
+                {703, .4},
+                {1'020, .5},
+                {1'071, .6},
+                {1'130, .7},
+                {1'315, .8},
+                {1'877, .85},
+                {2'735, .9},
+                {4'083, .95},
+                {4'142, .99},
+                {6'212, .999},
+                {14'050, 1}},
+               Between::kLinear);
+}
+
 // Reads a distribution line by line. Only the last line shows whether probabilities are percent.
 class Sizes::Reader {
 public:

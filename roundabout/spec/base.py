@@ -21,8 +21,9 @@ class Strict(BaseModel):
 # A tuple that accepts a list, because YAML and JSON have no tuples. Its items are validated strictly.
 Tuple = Annotated[tuple[T, ...], Field(strict=False)]
 
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=64)]
-NAME_RULE = "at most 64 letters, digits, '.', '_' and '-', a letter or digit first"
+MAX_NAME_LENGTH = 64
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=MAX_NAME_LENGTH)]
+NAME_RULE = f"at most {MAX_NAME_LENGTH} letters, digits, '.', '_' and '-', a letter or digit first"
 # Names that hosts and switches cannot have, and why. A lab names a bridge after its switch, and a port after its
 # neighbor.
 _TAKEN = {

@@ -50,6 +50,7 @@ from roundabout.spec.assembly.validation import (
     check_transports,
     check_workers,
     port_queue,
+    traffic_by_sender,
 )
 from roundabout.spec.assembly.validation_errors import explain_error, parse_as
 from roundabout.spec.base import Level
@@ -381,7 +382,7 @@ def _cell(merged: Merged, library: Library) -> Cell:
         jobs={name: _resolve(merged, library, name, treatment, topology) for name in treatment.jobs},
         cluster=treatment.cluster,
         submitted=_submitted(merged, treatment),
-        cross_traffic=treatment.cross_traffic,
+        cross_traffic=traffic_by_sender(merged, treatment),
         iterations=treatment.iterations,
         events=treatment.events,
         reroute_after_ms=treatment.reroute_after_ms,

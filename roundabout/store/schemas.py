@@ -222,7 +222,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     # One row a cross traffic of a trial; host is its sender, host_ns and controller_ns are the end of the trial.
     "cross_traffic": (
         TRAFFIC,
-        Column("kind", TEXT, "", "consistent, burst or iperf"),
+        Column("kind", TEXT, "", "consistent, burst, iperf, checkpoint, incast or kv-cache"),
         Column("asked_gbps", REAL, "Gbit/s", "requested load, payload"),
         Column("planned_gbps", REAL, "Gbit/s", "load of the flows drawn"),
         Column("planned_gbps_standard_error", REAL, "Gbit/s", "of that, since sizes are drawn"),
@@ -242,7 +242,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "cross_flows": (
         TRAFFIC,
         Column("flow", INTEGER, "", "its place in the load, from 0"),
-        Column("class", TEXT, "", "of the load: consistent; burst or quiet"),
+        Column("class", TEXT, "", "of the load: its kind; burst or quiet of bursts"),
         Column("destination", TEXT, "", "host that received it"),
         Column("bytes", INTEGER, "bytes", "payload"),
         Column("measured", TRUTH, "", "whether it was due after the warm-up"),

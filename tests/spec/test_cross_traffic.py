@@ -25,6 +25,9 @@ repetitions: 2
 lengths: {quick: {iterations: 2, repetitions: 1, factors: {load_gbps: [0, 20]}}}
 """
 
+OTHER = "{kind: iperf, from: s3, to: [s1]}"
+SEVERAL = "web: {kind: incast, from: [s1, s2]"
+
 # Table 3.1 (four workers) and Table 3.4 (three): bytes an iteration and the bandwidth that they need.
 DEMANDS = [
     ("bert-large-ring4", 2011.0, 19.15),
@@ -81,7 +84,22 @@ def test_a_length_overlays_the_whole_file(sweep) -> None:
         ("to: [s0]", "to: [s2]", "found 's2', expected other hosts than the sender, each once"),
         ("to: [s0]", "to: [s0, s0]", "expected other hosts than the sender, each once"),
         ("to: [s0]", "to: []", "expected at least 1"),
-        ("kind: consistent", "kind: constant", "expected 'consistent', 'burst' or 'iperf'"),
+        ("from: s2", "from: [s2, s9]", "found 's9', expected a host of configuration-b"),
+        ("from: s2", "from: [s2, s0]", "found 's0', expected other hosts than all senders, each once"),
+        ("from: s2", "from: [s2, s2]", "found 's2', expected other hosts than all senders, each once"),
+        ("from: s2", "from: []", "expected at least 1"),
+        ("from: s2", "from: 3", "cross_traffic.web.from"),
+        ("from: s2, to: [s0]", "from: [s1, s2], to: [s0, s3], load_gbps: 47.1", "expected at most the 47 Gbit/s"),
+        ("web: {kind: consistent, from: s2", f"web-s1: {OTHER}, {SEVERAL}", "expected names that differ"),
+        (
+            "web: {kind: consistent, from: s2",
+            f"{'w' * 62}: {{kind: incast, from: [s1, s2]",
+            "at most 64 characters with senders' names",
+        ),
+        ("to: [s0]", "to: [s0], unit_bytes: 9", "unit_bytes with a kind that has units"),
+        ("kind: consistent", "kind: incast, unit_bytes: 0", "expected at least 1"),
+        ("kind: consistent", "kind: kv-cache, group: x", "group with a kind that sends at the same instants"),
+        ("kind: consistent", "kind: constant", "'burst', 'iperf', 'checkpoint', 'incast' or 'kv-cache'"),
         ("to: [s0]", "to: [s0], volumes: even", "found 'even', expected 'drawn' or 'exact'"),
         ("to: [s0]", "to: [s0], sizes_between: nothing", "found 'nothing', expected 'steps' or 'linear'"),
         ("to: [s0]", "to: [s0], connections: none", "found 'none', expected 'pooled' or 'fresh'"),
@@ -105,6 +123,26 @@ def test_an_unknown_length_is_answered_with_those_there_are(sweep) -> None:
         load_experiment("unfair-vgg19", length="quick")
     with pytest.raises(SpecError, match="no length 'full', expected one of quick"):
         load_experiment(sweep(), length="full")
+
+
+def test_senders_are_cross_traffic_each(sweep) -> None:
+    cells = load_experiment(sweep("kind: consistent, from: s2", "kind: incast, from: [s2, s3]")).cells
+    for cell in cells:
+        traffic = cell.spec.cross_traffic
+        assert [(name, each.sender, each.group) for name, each in traffic.items()] == [
+            ("web-s2", "s2", "web"),
+            ("web-s3", "s3", "web"),
+        ]
+        assert cell.spec.cross_traffic_gbps == cell.levels["load_gbps"]
+        stored = cell.spec.model_dump(mode="json")
+        assert stored["cross_traffic"]["web-s2"]["from"] == "s2"
+        assert TrialSpec.model_validate(stored) == cell.spec
+
+
+def test_a_sender_alone_keeps_its_name_and_its_key(sweep) -> None:
+    one, listed = (load_experiment(sweep("from: s2", sender)).cells for sender in ("from: s2", "from: [s2]"))
+    assert [cell.spec for cell in one] == [cell.spec for cell in listed]
+    assert not {"unit_bytes", "group"} & one[0].spec.model_dump(mode="json")["cross_traffic"]["web"].keys()
 
 
 def test_a_traffic_class_is_stored_and_in_the_key_only_if_given(sweep) -> None:

@@ -21,7 +21,7 @@ from roundabout.runner.hosts.deadlines import take_within, time_slices
 from roundabout.runner.hosts.host_group import Host, HostGroup, Scaling
 from roundabout.runner.hosts.programs import Program
 from roundabout.runner.session.host_session import HostSession
-from roundabout.spec.cross_traffic import CrossTraffic
+from roundabout.spec.cross_traffic import UNIT_KINDS, CrossTraffic
 
 READY_TIMEOUT_S = 30  # loads are planned, sinks listen and connections stand within this
 LEAD_MS = 1000  # from the start of cross traffic to that of jobs, so that cross traffic has settled
@@ -166,7 +166,7 @@ def plan_and_send(plan: Sequence[str], send: Sequence[str]) -> list[str]:
 def plan_arguments(pace: Scaling, trial: PlannedTrial, name: str) -> list[str]:
     """Return the arguments of `crossgen plan` for the cross traffic `name` of the trial.
 
-    The trial's seed determines the flows.
+    The trial's seed determines the flows. Cross traffics of a group have the same seed, so the same instants.
     """
     spec = trial.spec.cross_traffic[name]
     lasts_s = LASTS * trial.expected_s + LASTS_S
@@ -176,10 +176,15 @@ def plan_arguments(pace: Scaling, trial: PlannedTrial, name: str) -> list[str]:
         "duration-s": round(math.ceil(lasts_s / second_s) * second_s, 9),
         "destinations": ",".join(spec.receivers),
         "scale-sizes": pace.dilation / pace.scale,
-        "seed": int(content_hash([trial.seed, name]), 16) >> 1,
+        "seed": int(content_hash([trial.seed, spec.group or name]), 16) >> 1,
         "gaps": spec.gaps,
-        "sizes-between": spec.sizes_between,
     }
+    if spec.kind in UNIT_KINDS:
+        words["kind"] = spec.kind
+        if spec.unit_bytes is not None:
+            words["unit-bytes"] = spec.unit_bytes
+    else:
+        words["sizes-between"] = spec.sizes_between
     if spec.kind == "burst":
         width_us, period_ms = pace.ms_on_host(BURST_WIDTH_MS) * 1e3, pace.ms_on_host(BURST_PERIOD_MS)
         words |= {"burst-width-us": width_us, "burst-period-ms": period_ms, "burst-height": BURST_HEIGHT}
@@ -242,7 +247,7 @@ def _way(site: HostGroup, part: TrafficEndpoint) -> list[str]:
     to = ",".join(f"{receiver}={_address(site, receiver, spec)}:{part.port}" for receiver in spec.receivers)
     dscp = _dscp(site, part)
     options = [*([f"dscp={dscp}"] if dscp else []), f"cc={spec.transport.kernel_name}"]
-    classes = ("burst", "quiet") if spec.kind == "burst" else ("consistent",)
+    classes = ("burst", "quiet") if spec.kind == "burst" else (spec.kind,)
     words = ["--to", to, "--warm-up-s", str(lead_time_s(site))]
     if source := _source(site, spec):
         words += ["--bind", f"{source}:0"]

@@ -2,9 +2,11 @@
 """Checks that involve several fields, such as jobs and topology, or expectations and levels."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from roundabout.spec.base import MAX_NAME_LENGTH
 from roundabout.spec.cluster import Cluster
 from roundabout.spec.cross_traffic import CrossTraffic
 from roundabout.spec.errors import SpecError, list_choices, quote_value, suggest
@@ -164,24 +166,50 @@ def check_cross_traffic(merged: Merged, treatment: Treatment, topology: Topology
     """Raise SpecError if the ends of cross traffic are not distinct hosts, or if its load exceeds a link's rate."""
     for name, traffic in treatment.cross_traffic.items():
         here = ("cross_traffic", name)
-        ends: list[tuple[tuple[str | int, ...], str]] = [((*here, "from"), traffic.sender)]
+        ends: list[tuple[tuple[str | int, ...], str]] = [
+            ((*here, "from", *([index] if len(traffic.senders) > 1 else [])), sender)
+            for index, sender in enumerate(traffic.senders)
+        ]
         ends += [((*here, "to", index), receiver) for index, receiver in enumerate(traffic.receivers)]
         for where, host in ends:
             if host not in topology.hosts:
                 expected = f"a host of {topology.name} ({list_choices(topology.hosts)})"
                 raise merged.error(where, quote_value(host), expected, suggest(host, topology.hosts))
-        for where, receiver in ends[1:]:
-            if receiver == traffic.sender or traffic.receivers.count(receiver) > 1:
-                raise merged.error(where, quote_value(receiver), "other hosts than the sender, each once")
+        for where, host in ends[1:]:
+            if (*traffic.senders, *traffic.receivers).count(host) > 1:
+                senders = "the sender" if len(traffic.senders) == 1 else "all senders"
+                raise merged.error(where, quote_value(host), f"other hosts than {senders}, each once")
         if traffic.kind == "iperf" and len(traffic.receivers) > 1:
             raise merged.error((*here, "to"), f"{len(traffic.receivers)} hosts", "one: iperf has one server")
         nics = min(len(topology.links_of(host)) for _, host in ends)
         if traffic.rail >= nics:
             raise merged.error((*here, "rail"), str(traffic.rail), f"less than {nics}, the number of NICs of its hosts")
-        rate = max(topology.path_payload_gbps(*flow) for flow in traffic.flows)
-        if traffic.load_gbps > rate:
+        rate = _carried_gbps(traffic, topology)
+        if traffic.load_gbps > rate * (1 + 1e-9):
             found = f"{traffic.load_gbps:g} Gbit/s{merged.setting}"
             raise merged.error((*here, "load_gbps"), found, f"at most the {rate:g} Gbit/s of payload on its path")
+
+
+def _carried_gbps(traffic: CrossTraffic, topology: Topology) -> float:
+    """Return the largest load that all links carry, if pairs of senders and receivers share it evenly."""
+    flows = [flow for each in traffic.by_sender("").values() for flow in each.flows]
+    shares = Counter(hop for flow in flows for hop in topology.path(*flow))
+    return min(hop.link.payload_rate_gbps * len(flows) / number for hop, number in shares.items())
+
+
+def traffic_by_sender(merged: Merged, treatment: Treatment) -> dict[str, CrossTraffic]:
+    """Return the cross traffic of each sender, by name.
+
+    Raises SpecError if two cross traffics would have one name, or if a name would be too long.
+    """
+    found: dict[str, CrossTraffic] = {}
+    for name, traffic in treatment.cross_traffic.items():
+        for own, part in traffic.by_sender(name).items():
+            if own in found or len(own) > MAX_NAME_LENGTH:
+                expected = f"names that differ and have at most {MAX_NAME_LENGTH} characters with senders' names"
+                raise merged.error(("cross_traffic", name), quote_value(own), expected)
+            found[own] = part
+    return found
 
 
 def check_clocks(merged: Merged, treatment: Treatment) -> None:

@@ -176,6 +176,31 @@ TEST(Plan, ExactVolumesLeaveBeforeTheNextBurst) {
   }
 }
 
+// Three destinations share 10 bytes. At 8 bit/s the load carries a byte a second.
+TEST(Plan, ACheckpointIsDividedExactlyAmongAllDestinations) {
+  PlanSpec checkpoints = spec(8e-9, 25'000 * kMs);
+  checkpoints.kind = Kind::kCheckpoint;
+  checkpoints.destinations = {"a", "b", "c"};
+  const Sizes sizes = unit_sizes(Kind::kCheckpoint, 10);
+  EXPECT_DOUBLE_EQ(plan_header(checkpoints, sizes).plan["checkpoint_period_ns"].get<double>(), 1e10);
+  std::vector<Flow> flows;
+  plan(checkpoints, sizes, [&flows](const Flow &flow) { flows.push_back(flow); });
+  ASSERT_EQ(flows.size(), 6u);
+  EXPECT_EQ(flows[0].bytes + flows[1].bytes + flows[2].bytes, 10u);
+  EXPECT_EQ(flows[0].start_ns, flows[2].start_ns);
+  EXPECT_NEAR(static_cast<double>(flows[3].start_ns - flows[0].start_ns), 1e10, 1);
+}
+
+TEST(Plan, LoadsOfWholeUnitsHoldAllOfThem) {
+  for (const double scale : {1., .01}) { // a hundredth of both has roundings of its own
+    PlanSpec blocks = spec(3 * scale, 1'000 * kMs);
+    blocks.kind = Kind::kIncast;
+    std::size_t flows = 0;
+    plan(blocks, unit_sizes(Kind::kIncast, 375'000 * scale), [&flows](const Flow &) { flows++; });
+    EXPECT_EQ(flows, 1'000u);
+  }
+}
+
 TEST(Plan, WhatCannotBeIsRefused) {
   EXPECT_EQ(refusal(spec(.001, kMs)),
             "expected a load that holds at least one flow of the mean size, 1711250. bytes, found 125. bytes in all");

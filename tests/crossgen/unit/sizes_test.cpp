@@ -26,6 +26,19 @@ TEST(Sizes, WebSearchHasItsMeans) {
   EXPECT_DOUBLE_EQ(Sizes::web_search(Between::kSteps).mean_bytes(), 2'434'900);
 }
 
+// The trace's requests have a mean of 1154.697 tokens and a standard deviation of 1108.794.
+TEST(Sizes, PromptsHaveTheMomentsOfTheirTrace) {
+  EXPECT_NEAR(Sizes::prompt_tokens().mean_bytes(), 1'154.697, .003 * 1'154.697);
+  EXPECT_NEAR(Sizes::prompt_tokens().standard_deviation_bytes(), 1'108.794, .02 * 1'108.794);
+  EXPECT_DOUBLE_EQ(Sizes::prompt_tokens().quantile_bytes(.5), 1'020);
+}
+
+TEST(Sizes, OneSizeDoesNotVary) {
+  EXPECT_DOUBLE_EQ(Sizes::one(7).mean_bytes(), 7);
+  EXPECT_DOUBLE_EQ(Sizes::one(7).standard_deviation_bytes(), 0);
+  EXPECT_DOUBLE_EQ(Sizes::one(7).quantile_bytes(.3), 7);
+}
+
 TEST(Sizes, QuantilesAreLinearBetweenPoints) {
   const Sizes sizes = Sizes::web_search(Between::kLinear);
   EXPECT_DOUBLE_EQ(sizes.quantile_bytes(0), 0);
