@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steady states: which iterations are skipped, and that skipping keeps within its bound."""
 
+import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from analysis.reading.fidelity import fidelity_of
-from roundabout import build_experiment
+from roundabout import build_experiment, open_run
+from roundabout.cli.main import main
 from roundabout.models.packets import PS_PER_MS, Fabric, play_trial
 from roundabout.models.packets.steady_state import (
     Counts,
@@ -208,6 +210,17 @@ def test_a_shortened_trial_is_the_begin_of_the_whole_one(variant: str) -> None:
     samples = len(short.samples)
     assert samples < len(whole.samples)
     assert (short.samples.ports["tx_bytes"] == whole.samples.ports["tx_bytes"][:samples]).all()
+
+
+def test_exact_plays_every_iteration_of_an_experiment_that_would_skip(tmp_path: Path) -> None:
+    jobs = {"j1": {**FILE["jobs"]["j1"], "jitter": 0}}
+    file = tmp_path / "small.yaml"
+    file.write_text(json.dumps({**FILE, "jobs": jobs, "skip_within": WITHIN, "factors": {}, "iterations": 5}))
+    for options, is_exact in (([], False), (["--exact"], True)):
+        runs = tmp_path / f"runs{len(options)}"
+        assert main(["run", str(file), "--testbed", "packets", "--runs", str(runs), *options]) == 0
+        [record] = open_run("small", runs).trials()
+        assert ("skipped" not in record) == is_exact
 
 
 def test_tables_and_reports_state_what_was_skipped(tmp_path: Path) -> None:

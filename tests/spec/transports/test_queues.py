@@ -42,7 +42,7 @@ def test_by_default_ports_are_as_they_were_and_keys_say_nothing_of_it(tmp_path: 
     spec = spec_of(tmp_path, "cubic")
     stored = spec.model_dump(mode="json")
     assert spec.queue == "thresholds"
-    assert not {"queue", "priority_queues", "dwrr", "red_weight"} & stored.keys()
+    assert not {"queue", "priority_queues", "dwrr", "red_weight", "skip_within"} & stored.keys()
     assert not spec.switch_features
     assert all("priority" not in job for job in stored["jobs"].values())
     assert TrialSpec.model_validate(stored) == spec
