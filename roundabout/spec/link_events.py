@@ -44,7 +44,7 @@ class LinkEvent(Strict):
 
 
 class LinkState(NamedTuple):
-    """What a link is at an instant: its loss as a share of packets, and its rate as a share of the topology's."""
+    """The state of a link at an instant: its loss as a share of packets, and its rate as a share of the topology's."""
 
     is_up: bool = True
     loss: float = 0.0
@@ -86,7 +86,7 @@ def list_link_changes(events: Iterable[LinkEvent]) -> Iterator[LinkChange]:
 
 
 def list_route_changes(events: Iterable[LinkEvent], after_ms: float) -> Iterator[RouteChange]:
-    """Yield the failed links that routes know from each instant on, `after_ms` after links fail or recover."""
+    """Yield the failed links that routes avoid from each instant on, `after_ms` after links fail or recover."""
     failed: frozenset[str] = frozenset()
     for at_ms, link, state in list_link_changes(events):
         found = failed - {link} if state.is_up else failed | {link}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The paths of flows while some of a topology's links have failed and its switches know that."""
+"""The paths of flows while some of a topology's links have failed and its switches avoid them."""
 
 from collections import deque
 from collections.abc import Iterator
