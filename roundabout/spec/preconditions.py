@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from roundabout.spec.assembly.file_cache import cached_files
 from roundabout.spec.errors import list_choices
 from roundabout.spec.pfc import find_cycle, largest_required_headroom
-from roundabout.spec.rerouting import find_stalled_flow
+from roundabout.spec.remaining_paths import find_stalled_flow
 from roundabout.spec.transports import Transport
 from roundabout.spec.transports.queues import drop_tail_bytes
 from roundabout.spec.trial_spec import TrialSpec

@@ -10,7 +10,7 @@ from roundabout.spec import TrialSpec
 from roundabout.spec.errors import SpecError
 from roundabout.spec.link_events import INTACT, LinkState
 from roundabout.spec.preconditions import find_warnings
-from roundabout.spec.rerouting import Rerouting
+from roundabout.spec.remaining_paths import Rerouting
 from roundabout.spec.routing import Flow
 from tests.several_paths.fabrics import leaf_spine
 from tests.two_phases import two_phases

@@ -8,7 +8,7 @@ from operator import itemgetter
 from roundabout.models.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS
 from roundabout.models.fluid.engine import Engine
 from roundabout.spec import TrialSpec
-from roundabout.spec.rerouting import Rerouting
+from roundabout.spec.remaining_paths import Rerouting
 
 Change = tuple[float, Callable[[], None]]
 

@@ -11,7 +11,7 @@ from roundabout.models.packets.structures import PS_PER_US, Structure, make_stru
 from roundabout.spec import TrialSpec
 from roundabout.spec.frames import AROUND_BYTES
 from roundabout.spec.pfc import CONTROL_BYTES, headroom_bytes
-from roundabout.spec.rerouting import Rerouting
+from roundabout.spec.remaining_paths import Rerouting
 from roundabout.spec.routing import Flow
 from roundabout.spec.topology import Direction, Hop, Link, Topology
 from roundabout.spec.transports import Ecn

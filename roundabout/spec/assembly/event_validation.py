@@ -6,7 +6,7 @@ from operator import itemgetter
 from roundabout.spec.assembly.validation import Merged
 from roundabout.spec.errors import SpecError, list_choices, quote_value, suggest
 from roundabout.spec.link_events import INTACT, LinkState
-from roundabout.spec.rerouting import find_stalled_flow
+from roundabout.spec.remaining_paths import find_stalled_flow
 from roundabout.spec.trial_spec import TrialSpec
 
 

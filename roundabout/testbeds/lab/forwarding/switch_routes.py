@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from roundabout.runner.trial.jobs import source_ports, worker_ports
-from roundabout.spec.rerouting import Rerouting
+from roundabout.spec.remaining_paths import Rerouting
 from roundabout.spec.routing import Flow
 from roundabout.spec.topology import Hop
 from roundabout.spec.trial_spec import TrialSpec
