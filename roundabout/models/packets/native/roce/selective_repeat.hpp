@@ -71,7 +71,7 @@ struct SelectiveRepeat {
     sacked.erase_below(acked);
   }
 
-  // What is before the sack, and missing, is lost.
+  // All missing bytes before the sack are lost.
   void on_nack(Bytes acked, Bytes sack_begin, Bytes sack_end, Bytes sent) {
     if (acked >= recovery) { // a loss after all that the last one was known by
       recovery = sent;
