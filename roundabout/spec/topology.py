@@ -331,6 +331,11 @@ class Topology(Strict):
         return self.has_rails and self.routing is not None and self.routing.pxn
 
     @cached_property
+    def host_numbers(self) -> Mapping[str, int]:
+        """Return each host's place among the hosts."""
+        return {host: number for number, host in enumerate(self.hosts)}
+
+    @cached_property
     def _switches(self) -> frozenset[str]:
         return frozenset(self.switches)
 
@@ -361,29 +366,22 @@ class Topology(Strict):
         of a flow take different paths, return one of them, which has as many links as the others; `link_shares` has
         all of them.
         """
-        if not self.is_tree:
-            return self._route(FiveTuple(sender, receiver, source_port), nics)
-        way: dict[str, tuple[Hop, ...]] = {sender: ()}
-        frontier = [sender]
-        while receiver not in way:
-            node = frontier.pop()
-            for hop in self._hops_by_node[node]:
-                if hop.receiver not in way:
-                    way[hop.receiver] = (*way[node], hop)
-                    frontier.append(hop.receiver)
-        return way[receiver]
-
-    def _route(self, flow: FiveTuple, nics: tuple[int, int]) -> tuple[Hop, ...]:
-        """Return a flow's path: at each switch, the routing's choice among the cables that lead nearer."""
-        assert self.routing is not None
-        if flow.sender == flow.receiver:
+        if sender == receiver:
             return ()
-        first, last = self.first_hop(flow.sender, nics[0]), self.first_hop(flow.receiver, nics[1]).turned
+        flow = FiveTuple(sender, receiver, source_port)
+        first, last = self.first_hop(sender, nics[0]), self.first_hop(receiver, nics[1]).turned
         route = [first]
         while (node := route[-1].receiver) != last.sender:
             onward = self._hops_nearer(node, last.sender)
-            route.append(onward[self.routing.choose(flow, node, route[-1].link.name, len(onward))])
+            route.append(self._choose(flow, node, route[-1].link, onward))
         return (*route, last)
+
+    def _choose(self, flow: FiveTuple, switch: str, entered_by: Link, onward: tuple[Hop, ...]) -> Hop:
+        """Return the routing's choice among the hops by which a flow can go on from a switch. A tree has only one."""
+        if len(onward) == 1:
+            return onward[0]
+        assert self.routing is not None
+        return onward[self.routing.choose(flow, switch, entered_by.name, len(onward))]
 
     def link_shares(self, flow: Flow) -> Mapping[Hop, float]:
         """Return the share of a flow's bytes that each link carries.
@@ -491,7 +489,7 @@ class Topology(Strict):
         """Return the time from a packet's last bit on a link until its receiver has it, in us."""
         delays = self.delays
         link_us = delays.link_us if hop.link.delay_us is None else hop.link.delay_us
-        return link_us + (delays.nic_us if hop.receiver in self.hosts else delays.switch_us)
+        return link_us + (delays.nic_us if hop.receiver in self.host_numbers else delays.switch_us)
 
     def feedback_delay(self, sender: str, receiver: str) -> FeedbackDelay:
         """Return the time from a mark to the cut of the sender's rate, on the path between two hosts.

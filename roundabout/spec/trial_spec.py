@@ -139,18 +139,23 @@ class TrialSpec(Strict):
         return self.cluster is not None or any(traffic.is_random for traffic in self.cross_traffic.values())
 
     def transport_of(self, host: str) -> Transport | None:
-        """Return the transport of a host's connections, or None if the host has no part in the trial.
+        """Return the transport of a host's connections, or None if the host has no part in the trial."""
+        return self.transport_by_host.get(host)
+
+    @property
+    def transport_by_host(self) -> dict[str, Transport]:
+        """Return the transport of the connections of each host that has a part in the trial.
 
         The transport is that of the host's job. Without a job, it is that of the cross traffic that the host sends or
         receives, because DCQCN needs both ends of a connection.
         """
         traffics = self.cross_traffic.values()
-        users: list[ResolvedJob | CrossTraffic] = [
-            *(job for job in self.jobs.values() if host in job.workers),
-            *(traffic for traffic in traffics if host == traffic.sender),
-            *(traffic for traffic in traffics if host in traffic.receivers),
+        users = [
+            *((host, job.transport) for job in self.jobs.values() for host in job.workers),
+            *((traffic.sender, traffic.transport) for traffic in traffics),
+            *((host, traffic.transport) for traffic in traffics for host in traffic.receivers),
         ]
-        return users[0].transport if users else None
+        return dict(reversed(users))  # the first user of a host
 
     def iterations_of(self, job: str) -> int:
         """Return the number of a job's iterations. A departure may end the job before."""

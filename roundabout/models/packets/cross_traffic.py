@@ -95,7 +95,7 @@ class AddedTraffic:
 
     def _add_pool(self, flow: Flow, ports: Ports, settings: Mapping[str, int]) -> None:
         topology, transport = ports.topology, self.traffic.transport
-        hosts = (topology.hosts.index(flow.sender), topology.hosts.index(flow.receiver))
+        hosts = (topology.host_numbers[flow.sender], topology.host_numbers[flow.receiver])
         routes = ports.route(flow), ports.route(flow.turned)
         rate_gbps = sum(first.link.payload_rate_gbps for first, _ in topology.planes(flow))
         values = transport_values(transport, rate_gbps)

@@ -4,6 +4,8 @@
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +15,14 @@ from roundabout.models.packets.link_events import add_route_changes
 from roundabout.models.packets.network import Ports, UnsupportedError
 from roundabout.models.packets.structures import PS_PER_MS, Structure, make_structure
 from roundabout.models.packets.tcp import NAMES, connection_plan, tcp_settings
-from roundabout.models.packets.transports import WINDOWED, mltcp_plan, reaction_plan, transport_values, window_plan
+from roundabout.models.packets.transports import (
+    WINDOWED,
+    Values,
+    mltcp_plan,
+    reaction_plan,
+    transport_values,
+    window_plan,
+)
 from roundabout.spec import TrialSpec
 from roundabout.spec.cassini import LATE, Timetable
 from roundabout.spec.frames import segment_bytes
@@ -26,12 +35,19 @@ MAX_STRETCHES = 10_000
 """Jitter of so many iterations is drawn; then it begins again."""
 
 
+class PairPlan(NamedTuple):
+    """The parameters of a transport, and the reaction_plan, tcp_plan or window_plan that the engine takes."""
+
+    values: Values
+    plan: Structure
+
+
 @dataclass
 class QueuePairs:
     """The queue pairs of one job by sender, receiver (ranks) and number; all phases use the same ones.
 
     `mltcp_jobs` are the engine's jobs of MLTCP, by what their queue pairs have in common. Over TCP, connections stand
-    for queue pairs; `tcp` has the settings that they share.
+    for queue pairs; `tcp` has the settings that they share. `plans` are those of all jobs, by transport and rate.
     """
 
     engine: Engine
@@ -41,6 +57,7 @@ class QueuePairs:
     priority: int
     mltcp_jobs: dict[str, int]
     tcp: Mapping[str, int]
+    plans: dict[tuple[str, float], PairPlan]
     numbers: dict[tuple[int, int, int], int] = field(default_factory=dict)
 
     def between(self, sender: int, receiver: int, number: int) -> int:
@@ -52,17 +69,15 @@ class QueuePairs:
 
     def _add(self, flow: Flow) -> int:
         topology, one, other = self.ports.topology, flow.sender, flow.receiver
-        hosts = (topology.hosts.index(one), topology.hosts.index(other))
+        hosts = (topology.host_numbers[one], topology.host_numbers[other])
         routes = self.ports.route(flow), self.ports.route(flow.turned)
-        values = transport_values(self.job.transport, self.ports.send_gbps(one))
+        values, plan = self._plan(self.ports.send_gbps(one))
         if self.job.transport.name in NAMES:
-            plan = connection_plan(self.tcp, self.job.transport, values)
             pair = self.engine.add_connection(*routes, hosts, plan, self.priority)
         elif self.job.transport.name in WINDOWED:
-            plan = window_plan(values, self.job.transport)
             pair = self.engine.add_window_flow(*routes, hosts, plan, self.priority)
         else:
-            pair = self.engine.add_pair(*routes, hosts, reaction_plan(values), self.priority)
+            pair = self.engine.add_pair(*routes, hosts, plan, self.priority)
         if one != other:
             add_route_changes(self.engine, self.ports, pair, flow)
         if counted_by := values.get("count_by"):
@@ -71,6 +86,25 @@ class QueuePairs:
                 self.mltcp_jobs[common] = self.engine.add_mltcp_job(mltcp_plan(values, self.job.transport))
             self.engine.join(pair, self.mltcp_jobs[common])
         return pair
+
+    def _plan(self, rate_gbps: float) -> PairPlan:
+        """Return the plan of a queue pair or connection. It is made once, because declarations are read from files."""
+        transport = self.job.transport
+        key = (self._transport_key, rate_gbps)
+        if key not in self.plans:
+            values = transport_values(transport, rate_gbps)
+            if transport.name in NAMES:
+                plan = connection_plan(self.tcp, transport, values)
+            elif transport.name in WINDOWED:
+                plan = window_plan(values, transport)
+            else:
+                plan = reaction_plan(values)
+            self.plans[key] = PairPlan(values, plan)
+        return self.plans[key]
+
+    @cached_property
+    def _transport_key(self) -> str:
+        return self.job.transport.model_dump_json()
 
     @property
     def packet_bytes(self) -> int:
@@ -90,12 +124,14 @@ class AddedJob:
 def add_jobs(engine: Engine, spec: TrialSpec, ports: Ports, seed: int, hosts: TcpHosts) -> dict[str, AddedJob]:
     """Add all jobs of a trial to an engine, by name. Raises UnsupportedError."""
     mltcp_jobs: dict[str, int] = {}
+    plans: dict[tuple[str, float], PairPlan] = {}
     settings = tcp_settings(spec, hosts)
-    found = {}
+    queues, found = spec.queue_of_priority, {}
     for name, job in spec.jobs.items():
-        queue = spec.queue_of_priority.get(job.priority or 0, 0)
+        queue = queues.get(job.priority or 0, 0)
         plan, stretches = _job_plan(job, spec.iterations_of(name)), draw_stretches(spec, name, seed)
-        found[name] = _add_job(QueuePairs(engine, ports, name, job, queue, mltcp_jobs, settings), plan, stretches)
+        pairs = QueuePairs(engine, ports, name, job, queue, mltcp_jobs, settings, plans)
+        found[name] = _add_job(pairs, plan, stretches)
     return found
 
 

@@ -98,8 +98,8 @@ def ecn_thresholds(spec: TrialSpec, fabric: Fabric) -> Ecn:
     """
     if spec.queue == "drop-tail":
         return NEVER_MARK
-    users = [*(job.transport for job in spec.jobs.values()), *map(spec.transport_of, spec.topology.hosts)]
-    requested = {user.thresholds for user in users if user and user.thresholds}
+    users = [*(job.transport for job in spec.jobs.values()), *spec.transport_by_host.values()]
+    requested = {user.thresholds for user in users if user.thresholds}
     if len(requested) > 1:
         found = "; ".join(sorted(map(str, requested)))
         raise UnsupportedError(
@@ -126,7 +126,8 @@ def _plan_port(spec: TrialSpec, fabric: Fabric, ecn: Ecn, ports: Ports, hop: Hop
     longest = spec.topology.queue_bytes or (-1 if spec.topology.buffer else drop_tail_bytes(link.payload_rate_gbps))
     frame = frame_bytes(payload_bytes(spec.topology.mtu_bytes))
     round_trip_s = (delay_us + spec.topology.hop_delay_us(hop.turned)) / 1e6
-    from_host = hop.sender in spec.topology.hosts
+    host = spec.topology.host_numbers.get(hop.sender, -1)
+    from_host = host >= 0
     return make_structure(
         "port_plan",
         payload_bytes_per_s=payload,
@@ -139,7 +140,7 @@ def _plan_port(spec: TrialSpec, fabric: Fabric, ecn: Ecn, ports: Ports, hop: Hop
         xoff_bytes=-1 if spec.may_drop else fabric.xoff_bytes,
         xon_bytes=fabric.xon_bytes,
         buffer_bytes=fabric.xoff_bytes + headroom_bytes(line, round_trip_s, frame),
-        host=spec.topology.hosts.index(hop.sender) if from_host else -1,
+        host=host,
         marks_on_arrival=fabric.marks_on_arrival,
         from_switch=ports.switches.get(hop.sender, -1),
         to_switch=ports.switches.get(hop.receiver, -1),

@@ -30,13 +30,12 @@ def plan_buffers(spec: TrialSpec, ports: Ports) -> dict[str, tuple[Structure, di
     buffer = spec.topology.buffer
     if buffer is None:
         return {}
+    headroom_of: dict[str, dict[int, int]] = {switch: {} for switch in spec.topology.switches}
+    for number, (ends, link) in enumerate(ports.directions):
+        if ends[0] in headroom_of:
+            headroom_of[ends[0]][number] = _headroom_bytes(spec, buffer, Hop(link, *ends))
     found = {}
-    for switch in spec.topology.switches:
-        headroom = {
-            number: _headroom_bytes(spec, buffer, Hop(link, *ends))
-            for number, (ends, link) in enumerate(ports.directions)
-            if ends[0] == switch
-        }
+    for switch, headroom in headroom_of.items():
         reserved = (spec.data_queues + 1) * sum(headroom.values())
         if reserved >= buffer.bytes:
             message = f"topology.buffer.bytes: found {buffer.bytes}, allowed is more than the {reserved} of headroom"
@@ -64,8 +63,9 @@ def add_switches(engine: Engine, spec: TrialSpec, ports: Ports) -> None:
     """Add what switches have beyond ports of their own to an engine. Raises UnsupportedError."""
     for plan, headroom in plan_buffers(spec, ports).values():
         engine.share_buffer(plan, headroom)
+    hosts = spec.topology.host_numbers
     for number, ((sender, _), _) in enumerate(ports.directions):
-        if sender in spec.topology.switches:
+        if sender not in hosts:
             if spec.dwrr:
                 quantum = spec.dwrr.quantum_bytes or frame_bytes(spec.topology.mtu_bytes)
                 engine.weigh_queues(number, [weight * quantum for weight in spec.dwrr.weights])

@@ -52,16 +52,16 @@ void Jobs::add_phase(std::uint32_t index, Picos length, bool sends) {
 void Jobs::add_message(std::uint32_t index, std::uint32_t pair, std::uint32_t sender, std::uint32_t receiver,
                        Bytes bytes, Bytes lead, std::span<const std::uint32_t> feeders) {
   Job &job = jobs_[index];
-  if (job.pair_bytes.size() <= pair)
-    job.pair_bytes.resize(pair + 1);
-  if (std::ranges::find(job.pairs, pair) == job.pairs.end())
+  if (pair_bytes_.size() <= pair)
+    pair_bytes_.resize(pair + 1);
+  if (hosts_.pairs[pair].sender == kNone) // It is the pair's first message.
     job.pairs.push_back(pair);
   hosts_.pairs[pair].sender = job.first_worker + sender;
   hosts_.pairs[pair].receiver = job.first_worker + receiver;
   Phase &phase = job.phases.back();
   const auto place = static_cast<std::uint32_t>(phase.messages.size());
-  phase.messages.push_back({pair, bytes, job.pair_bytes[pair], lead, {feeders.begin(), feeders.end()}});
-  job.pair_bytes[pair] += bytes;
+  phase.messages.push_back({pair, bytes, pair_bytes_[pair], lead, {feeders.begin(), feeders.end()}});
+  pair_bytes_[pair] += bytes;
   workers_[job.first_worker + sender].out.back().push_back(place);
   workers_[job.first_worker + receiver].in.back().push_back(place);
 }
@@ -120,8 +120,8 @@ void Jobs::enter_next_phase(std::uint32_t index, Picos now) {
   }
 }
 
-Bytes Jobs::begin_of(const Job &job, const Message &message, std::int64_t iteration) const {
-  return iteration * job.pair_bytes[message.pair] + message.offset;
+Bytes Jobs::begin_of(const Message &message, std::int64_t iteration) const {
+  return iteration * pair_bytes_[message.pair] + message.offset;
 }
 
 void Jobs::enter_sending(std::uint32_t index, Picos now) {
@@ -136,7 +136,7 @@ void Jobs::enter_sending(std::uint32_t index, Picos now) {
     QueuePair &pair = hosts_.pairs[message.pair];
     pair.followers.clear();
     const bool was_done = pair.is_done();
-    pair.awaited = begin_of(job, message, worker.iteration) + message.bytes;
+    pair.awaited = begin_of(message, worker.iteration) + message.bytes;
     worker.pending += pair.expected < pair.awaited;
     if (!was_done && pair.is_done()) // its sender only waited for this worker to come
       settle(pair.sender, now);
@@ -148,10 +148,10 @@ void Jobs::enter_sending(std::uint32_t index, Picos now) {
     pair.feeders.clear();
     for (const std::uint32_t fed_by : message.feeders) {
       const Message &feeder = phase.messages[fed_by];
-      pair.feeders.push_back({feeder.pair, begin_of(job, feeder, worker.iteration), feeder.bytes});
+      pair.feeders.push_back({feeder.pair, begin_of(feeder, worker.iteration), feeder.bytes});
       hosts_.pairs[feeder.pair].followers.push_back(message.pair);
     }
-    const Bytes begin = begin_of(job, message, worker.iteration);
+    const Bytes begin = begin_of(message, worker.iteration);
     hosts_.post(message.pair, begin, begin + message.bytes, phase.length, now);
   }
   settle(index, now);

@@ -75,19 +75,19 @@ private:
     bool ended = false;
     std::vector<Phase> phases;
     std::vector<std::uint32_t> pairs;
-    std::vector<Bytes> pair_bytes; // in an iteration, by queue pair
   };
 
   void enter_sending(std::uint32_t worker, Picos now);
   void end_iteration(std::uint32_t worker, Picos now);
   void settle(std::uint32_t worker, Picos now);
-  Bytes begin_of(const Job &job, const Message &message, std::int64_t iteration) const;
+  Bytes begin_of(const Message &message, std::int64_t iteration) const;
 
   EventQueue &events_;
   Hosts &hosts_;
   CrossTraffic &cross_traffic_;
   std::vector<Job> jobs_;
   std::vector<Worker> workers_;
+  std::vector<Bytes> pair_bytes_; // in an iteration, by queue pair
   std::size_t running_ = 0;
   Picos last_end_ = 0;
 };
