@@ -112,7 +112,7 @@ std::uint32_t WindowSender::send_next(std::uint32_t index, Picos now) {
   QueuePair &pair = hosts_.pairs[index];
   if (!pair.stopped && may_send_at(pair, flows_[pair.window], now) <= now)
     return send(index, now);
-  schedule(index, now); // Its window shrank, or its job departed.
+  schedule(index, now); // The window is smaller now, or the job has departed.
   return kNone;
 }
 

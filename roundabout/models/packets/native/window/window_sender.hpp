@@ -13,7 +13,7 @@
 
 namespace packets {
 
-// What a data packet and its ACK carry beside a Packet's own fields.
+// Fields of a data packet and its ACK beside those of Packet.
 struct Stamp {
   Bytes seq; // of the data packet
   Picos sent_at;
