@@ -135,6 +135,7 @@ def _iterations(measured: Measurement) -> Columns:
                     name: np.array([event.get(name) for event in events], dtype=object)
                     for name in ("sent_bytes", "received_bytes", "loss", "bus_bandwidth_gbps")
                 },
+                "repeats": np.full(len(events), None, object),  # all iterations are played
             }
         )
     return _joined("iterations", parts)
