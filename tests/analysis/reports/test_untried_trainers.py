@@ -17,7 +17,7 @@ def said_of(trainer: dict[str, Any], nature: str, monkeypatch: pytest.MonkeyPatc
     cell = SimpleNamespace(spec=SimpleNamespace(jobs={"j1": job, "j2": job}, topology=SimpleNamespace(is_tree=True)))
     monkeypatch.setattr(reading, "experiment_of", lambda _run: SimpleNamespace(cells=[cell]))
     testbed = {"fidelity": {"nature": nature, "stamp": "", "about": "", "cannot": ["PFC"]}}
-    run: Any = SimpleNamespace(manifest={"testbed": testbed})
+    run: Any = SimpleNamespace(manifest={"testbed": testbed}, trials=list)
     return reading.fidelity_of(run).cannot
 
 

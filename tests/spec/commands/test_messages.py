@@ -15,7 +15,7 @@ MESSAGES: dict[str, tuple[dict[str, str], list[str], str]] = {
         {"a.yaml": TINY.replace("repetitions:", "repetition:")},
         ["validate", "a.yaml"],
         "error: a.yaml:13: repetition: found the unknown field 'repetition', expected one of schema, name, about, "
-        "source, study, exclude, repetitions, seed, only, set, scale, dilation and 28 more\n"
+        "source, study, exclude, repetitions, seed, only, set, scale, dilation and 30 more\n"
         "  did you mean repetitions?",
     ),
     "a value of another type": (
