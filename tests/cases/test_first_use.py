@@ -60,7 +60,10 @@ def test_a_file_without_a_suffix_is_named(
         (["--set", "T_us=80"], "did you mean transport.T_us?"),
         (["--set", "ecn=false"], "did you mean tcp.ecn?"),
         (["--set", "iteration=2"], "did you mean iterations"),
-        (["--set", "transport.name=mltcp"], "did you mean mltcp_cubic or mltcp_dcqcn or mltcp_dctcp or mltcp_reno or mltcp_swift?"),
+        (
+            ["--set", "transport.name=mltcp"],
+            "did you mean mltcp_cubic or mltcp_dcqcn or mltcp_dctcp or mltcp_reno or mltcp_swift?",
+        ),
         (["--testbed", "packet"], "did you mean packets"),
         (["--testbed", "fluit"], "did you mean fluid?"),
     ],

@@ -48,5 +48,8 @@ def test_unknown_routing_is_refused(tmp_path) -> None:
     text = (ROOT / "experiments/topologies/cluster/cluster-24-48links.yaml").read_text()
     (tmp_path / "topologies").mkdir()
     (tmp_path / "topologies/cluster-24-48links.yaml").write_text(text.replace("name: static", "name: rip"))
-    with pytest.raises(SpecError, match=r"routing.name: found 'rip', expected 'static', 'ecmp', 'rail', 'spray', 'flowlet' or 'adaptive'"):
+    with pytest.raises(
+        SpecError,
+        match=r"routing.name: found 'rip', expected 'static', 'ecmp', 'rail', 'spray', 'flowlet' or 'adaptive'",
+    ):
         load_topology("cluster-24-48links", tmp_path)
