@@ -75,7 +75,8 @@ def list_entries(layout: Layout, trial: TrialSpec | None = None, failed: frozens
     )
     entries = [entry for route in routes for entry in _cross(layout, route, 0, 0)]
     if trial and trial.topology.hashes_flows:
-        entries += (entry for name in trial.jobs for entry in _job_entries(layout, trial, name, rerouting))
+        own = Rerouting(trial.topology, failed)  # a trial may have another routing than its lab
+        entries += (entry for name in trial.jobs for entry in _job_entries(layout, trial, name, own))
     return list(dict.fromkeys(entries))
 
 
