@@ -77,7 +77,7 @@ def test_checkpoints_come_periodically_and_to_all_destinations_at_once(  # noqa:
 
 
 @properties
-@given(load_gbps=st.floats(0.5, 25), duration_s=st.integers(1, 5), unit_bytes=st.integers(10**4, 10**7), seed=seeds)
+@given(load_gbps=st.floats(0.5, 25), duration_s=st.integers(1, 5), unit_bytes=st.integers(10**6, 10**7), seed=seeds)
 def test_servers_with_a_seed_answer_the_same_requests(
     tmp_path: Path, load_gbps: float, duration_s: int, unit_bytes: int, seed: int
 ) -> None:

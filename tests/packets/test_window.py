@@ -86,7 +86,7 @@ def test_swift_keeps_the_delay_near_its_target() -> None:
     queue=st.sampled_from([-1, 3 * PACKET, 50 * PACKET]),
     seed=st.integers(0, 2**32),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_each_byte_arrives_once_whatever_is_lost(
     name: str, sizes: list[int], loss: float, queue: int, seed: int
 ) -> None:
