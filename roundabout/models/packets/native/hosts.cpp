@@ -264,19 +264,31 @@ void Hosts::receive(std::uint32_t which, Picos now) {
   }
 }
 
-std::uint32_t Hosts::make_reply(std::uint32_t index, Kind kind, Bytes frame_bytes) {
-  const QueuePair &pair = pairs[index];
+std::uint32_t Hosts::make_packet(std::uint32_t index, Kind kind, Bytes seq, Bytes frame_bytes) {
   const std::uint32_t which = forwarding_.packets.take();
   Packet &packet = forwarding_.packets[which];
-  packet.seq = pair.expected;
+  packet.seq = seq;
   packet.pair = index;
   packet.payload = 0;
   packet.frame = static_cast<std::uint16_t>(frame_bytes);
   packet.kind = kind;
-  packet.priority = kind == Kind::kCnp ? kCnpPriority : pair.priority;
+  packet.priority = kind == Kind::kCnp ? kCnpPriority : pairs[index].priority;
   packet.marked = packet.wants_ack = packet.is_ecn = packet.echo = packet.is_duplicate = false;
   packet.blocks = 0;
   return which;
+}
+
+std::uint32_t Hosts::make_data(std::uint32_t index, Bytes seq, Bytes payload, Bytes header_bytes, Picos now) {
+  const std::uint32_t which = make_packet(index, Kind::kData, seq, payload + header_bytes);
+  Packet &packet = forwarding_.packets[which];
+  packet.payload = static_cast<std::uint16_t>(payload);
+  packet.is_ecn = true;
+  fabric_.begin(packet, pairs[index].out, now);
+  return which;
+}
+
+std::uint32_t Hosts::make_reply(std::uint32_t index, Kind kind, Bytes frame_bytes) {
+  return make_packet(index, kind, pairs[index].expected, frame_bytes);
 }
 
 void Hosts::send_reply(std::uint32_t which, Picos now) {

@@ -71,7 +71,9 @@ public:
   Bytes allowed_by_feeders(const QueuePair &pair) const;    // bytes of the message that the pair may have sent
   void advance(std::uint32_t pair, Bytes bytes, Picos now); // The next bytes of the stream have arrived.
   void complete(const QueuePair &pair, Picos now);          // The receiver has acknowledged the message.
-  // Makes an ACK, NACK or CNP of what the pair has received, and returns its place in the pool.
+  // These return a packet's place in the pool: of data, which begins on the pair's route, or of an ACK, NACK or CNP of
+  // what the pair has received.
+  std::uint32_t make_data(std::uint32_t pair, Bytes seq, Bytes payload, Bytes header_bytes, Picos now);
   std::uint32_t make_reply(std::uint32_t pair, Kind kind, Bytes frame_bytes);
   void send_reply(std::uint32_t reply, Picos now);
   void request_turn(std::uint32_t pair, Picos now); // at the NIC
@@ -92,6 +94,7 @@ private:
   };
 
   void attach(QueuePair &pair, const reaction_plan &plan);
+  std::uint32_t make_packet(std::uint32_t pair, Kind kind, Bytes seq, Bytes frame_bytes);
   void wake(std::uint32_t pair, Picos now); // The sender may have something to send.
 
   EventQueue &events_;

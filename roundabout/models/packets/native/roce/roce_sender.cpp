@@ -125,22 +125,12 @@ std::uint32_t RoceSender::send(std::uint32_t index, Picos now) {
   QueuePair &pair = hosts_.pairs[index];
   const Bytes seq = next_seq(pair);
   const Bytes payload = std::min(nic_.payload_bytes, pair.end - seq);
-  const std::uint32_t which = forwarding_.packets.take();
-  Packet &packet = forwarding_.packets[which];
-  packet.seq = seq;
-  packet.pair = index;
-  fabric_.begin(packet, pair.out, now);
-  packet.payload = static_cast<std::uint16_t>(payload);
-  packet.frame = static_cast<std::uint16_t>(payload + nic_.header_bytes);
-  packet.kind = Kind::kData;
-  packet.priority = pair.priority;
-  packet.marked = packet.echo = packet.is_duplicate = false;
-  packet.is_ecn = true;
-  packet.blocks = 0;
+  const std::uint32_t which = hosts_.make_data(index, seq, payload, nic_.header_bytes, now);
   pair.packets++;
   pace(pair, payload, now);
   schedule(index, now);
-  packet.wants_ack = pair.waits_for_answer() || (seq + payload) / nic_.ack_bytes != seq / nic_.ack_bytes;
+  forwarding_.packets[which].wants_ack =
+      pair.waits_for_answer() || (seq + payload) / nic_.ack_bytes != seq / nic_.ack_bytes;
   return which;
 }
 

@@ -189,20 +189,11 @@ std::uint32_t TcpSender::send_next(std::uint32_t index, Picos now) {
 std::uint32_t TcpSender::send(std::uint32_t index, Connection &c, std::uint32_t number, Picos now) {
   QueuePair &pair = hosts_.pairs[index];
   const Segment &segment = c.board[number];
-  const std::uint32_t which = forwarding_.packets.take();
+  const std::uint32_t which = hosts_.make_data(index, segment.seq, segment.length, c.plan.header_bytes, now);
   Packet &packet = forwarding_.packets[which];
-  packet.seq = segment.seq;
-  packet.pair = index;
-  fabric_.begin(packet, pair.out, now);
-  packet.payload = segment.length;
-  packet.frame = static_cast<std::uint16_t>(segment.length + c.plan.header_bytes);
-  packet.kind = Kind::kData;
-  packet.priority = pair.priority;
-  packet.marked = packet.is_duplicate = false;
   packet.is_ecn = c.plan.is_ecn != 0;
   packet.wants_ack = segment.is_last;
   packet.echo = c.sends_cwr && !segment.was_resent;
-  packet.blocks = 0;
   if (packet.echo)
     c.sends_cwr = false;
   pair.packets++;

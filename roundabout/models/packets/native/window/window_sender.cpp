@@ -140,18 +140,8 @@ std::uint32_t WindowSender::send(std::uint32_t index, Picos now) {
   const std::size_t place = next_packet(pair, flow);
   const Bytes seq = pair.acked + static_cast<Bytes>(place) * nic_.payload_bytes;
   const Bytes payload = payload_at(pair, seq);
-  const std::uint32_t which = forwarding_.packets.take();
-  Packet &packet = forwarding_.packets[which];
-  packet.seq = seq;
-  packet.pair = index;
-  fabric_.begin(packet, pair.out, now);
-  packet.payload = static_cast<std::uint16_t>(payload);
-  packet.frame = static_cast<std::uint16_t>(payload + nic_.header_bytes);
-  packet.kind = Kind::kData;
-  packet.priority = pair.priority;
-  packet.marked = packet.echo = packet.is_duplicate = false;
-  packet.is_ecn = packet.wants_ack = true;
-  packet.blocks = 0;
+  const std::uint32_t which = hosts_.make_data(index, seq, payload, nic_.header_bytes, now);
+  forwarding_.packets[which].wants_ack = true;
   stamp(which, {.seq = seq, .sent_at = now});
   flow.sent[place].order = ++flow.transmissions;
   if (flow.in_flight == 0)
