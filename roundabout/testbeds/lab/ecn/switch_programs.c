@@ -57,3 +57,17 @@ int attach_to(int pid, __u32 ifindex, enum bpf_tc_attach_point point, int progra
     error = bpf_tc_hook_create(&hook);
   return error && error != -EEXIST ? error : bpf_tc_attach(&hook, &options);
 }
+
+int attach_to_all(const struct bpf_object *object, const char *program, __u32 handle, __u32 priority) {
+  int fd = bpf_program__fd(bpf_object__find_program_by_name(object, program)), pid, found;
+  __u32 ifindex;
+
+  while ((found = scanf("%d %u", &pid, &ifindex)) == 2) {
+    int error = attach_to(pid, ifindex, BPF_TC_INGRESS, fd, handle, priority);
+    if (error) {
+      fprintf(stderr, "switchport: device %u of process %d: ", ifindex, pid);
+      return fail("attaching failed", error);
+    }
+  }
+  return found == EOF ? 0 : fail("a device on stdin makes no sense", EINVAL);
+}

@@ -18,4 +18,8 @@ int open_pinned(const char *pins, const char *name);
 int pin_map(const struct bpf_object *object, const char *pins, const char *name);
 int attach_to(int pid, __u32 ifindex, enum bpf_tc_attach_point point, int program, __u32 handle, __u32 priority);
 
+// Attaches a program of a loaded object where packets arrive at each device of stdin: "PID IFINDEX" lines. Prints what
+// failed and why. Returns the exit status.
+int attach_to_all(const struct bpf_object *object, const char *program, __u32 handle, __u32 priority);
+
 #endif

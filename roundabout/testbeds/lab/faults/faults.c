@@ -15,23 +15,14 @@
 
 int attach_faults(const char *object_path, const char *pins) {
   struct bpf_object *object = bpf_object__open_file(object_path, NULL);
-  int pid, program, status;
-  __u32 ifindex;
+  int status;
 
   if (!object)
     return fail(object_path, errno);
   if (bpf_object__load(object))
     return fail("the kernel refused the program that loses packets", errno);
-  program = bpf_program__fd(bpf_object__find_program_by_name(object, PROGRAM));
-  while ((status = scanf("%d %u", &pid, &ifindex)) == 2) {
-    int error = attach_to(pid, ifindex, BPF_TC_INGRESS, program, SECOND_HANDLE, BESIDE_MARKING);
-    if (error) {
-      fprintf(stderr, "switchport: device %u of process %d: ", ifindex, pid);
-      return fail("attaching failed", error);
-    }
-  }
-  if (status != EOF)
-    return fail("a device on stdin makes no sense", EINVAL);
+  if (attach_to_all(object, PROGRAM, SECOND_HANDLE, BESIDE_MARKING))
+    return 1;
   status = pin_map(object, pins, FAULTS); // last: a map that is pinned means that all devices have the program
   bpf_object__close(object);
   return status ? fail(pins, status) : 0;

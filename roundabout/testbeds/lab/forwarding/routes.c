@@ -19,8 +19,7 @@
 
 int attach_forwarding(const char *object_path, const char *pins) {
   struct bpf_object *object = bpf_object__open_file(object_path, NULL);
-  int pid, program, status;
-  __u32 ifindex;
+  int status;
 
   if (!object)
     return fail(object_path, errno);
@@ -29,16 +28,9 @@ int attach_forwarding(const char *object_path, const char *pins) {
   status = pin_map(object, pins, ROUTES);
   if (status)
     return fail(pins, status);
-  program = bpf_program__fd(bpf_object__find_program_by_name(object, PROGRAM));
-  while ((status = scanf("%d %u", &pid, &ifindex)) == 2) {
-    int error = attach_to(pid, ifindex, BPF_TC_INGRESS, program, FIRST_HANDLE, BEHIND_MARKING);
-    if (error) {
-      fprintf(stderr, "switchport: port %u of process %d: ", ifindex, pid);
-      return fail("attaching failed", error);
-    }
-  }
+  status = attach_to_all(object, PROGRAM, FIRST_HANDLE, BEHIND_MARKING);
   bpf_object__close(object);
-  return status == EOF ? 0 : fail("a port on stdin makes no sense", EINVAL);
+  return status;
 }
 
 // A route of a flow at a port.
