@@ -451,13 +451,7 @@ class Topology(Strict):
 
     def hops_between(self, switch: str, other: str) -> frozenset[Hop]:
         """Return the hops of all shortest paths from one switch to another, which flows' hashes choose among."""
-        found: set[Hop] = set()
-        frontier = {switch}
-        while frontier:
-            onward = {hop for node in frontier for hop in self._hops_nearer(node, other)}
-            found |= onward
-            frontier = {hop.receiver for hop in onward}
-        return frozenset(found)
+        return frozenset(self._shares_between(switch, other))
 
     def _distances(self, switch: str) -> dict[str, int]:
         """Return the number of links from each switch to this one."""

@@ -5,15 +5,13 @@ from typing import Any
 
 import pytest
 
-from roundabout import build_experiment
-from roundabout.spec import TrialSpec
 from roundabout.spec.errors import SpecError
 from roundabout.spec.link_events import INTACT, LinkState
 from roundabout.spec.preconditions import find_warnings
 from roundabout.spec.remaining_paths import Rerouting
 from roundabout.spec.routing import Flow
+from tests.event_trials import event_trial
 from tests.several_paths.fabrics import leaf_spine
-from tests.two_phases import two_phases
 
 pytestmark = pytest.mark.unit
 
@@ -21,31 +19,16 @@ FAILS = {"at_ms": 100, "link": "leaf0-spine0", "what": "fails"}
 RECOVERS = {"at_ms": 300, "link": "leaf0-spine0", "what": "recovers"}
 
 
-def experiment(*events: dict[str, Any], **fields: Any) -> TrialSpec:
-    file: dict[str, Any] = {
-        "schema": 1,
-        "name": "events",
-        "about": "a link fails",
-        "topology": "leaf-spine-2x2",
-        "profiles": {"p": two_phases(10, 1_000_000, 10)},
-        "jobs": {"j": {"profile": "p", "workers": ["s0", "s2"]}},
-        "transport": {"name": "dcqcn"},
-        "iterations": 3,
-        "events": list(events),
-    }
-    return build_experiment(file | fields).cells[0].spec
-
-
 def test_trials_without_events_are_stored_as_before() -> None:
-    stored = experiment(events=[]).model_dump(mode="json")
+    stored = event_trial(events=[]).model_dump(mode="json")
     assert not {"events", "reroute_after_ms"} & stored.keys()
-    assert experiment(FAILS, RECOVERS, reroute_after_ms=5).model_dump(mode="json")["events"] == [FAILS, RECOVERS]
+    assert event_trial(FAILS, RECOVERS, reroute_after_ms=5).model_dump(mode="json")["events"] == [FAILS, RECOVERS]
 
 
 def test_states_of_links_and_routes_follow_events_in_the_order_of_instants() -> None:
     slows = {"at_ms": 150, "link": "leaf1-spine0", "what": "slows", "share": 0.5}
     loses = {"at_ms": 160, "link": "leaf1-spine0", "what": "loses", "share": 0.1}
-    spec = experiment(RECOVERS, loses, slows, FAILS, reroute_after_ms=50)
+    spec = event_trial(RECOVERS, loses, slows, FAILS, reroute_after_ms=50)
     assert spec.link_changes == (
         (100, "leaf0-spine0", LinkState(is_up=False)),
         (150, "leaf1-spine0", LinkState(rate=0.5)),
@@ -53,7 +36,7 @@ def test_states_of_links_and_routes_follow_events_in_the_order_of_instants() -> 
         (300, "leaf0-spine0", INTACT),
     )
     assert spec.route_changes == ((150, frozenset({"leaf0-spine0"})), (350, frozenset()))
-    assert experiment(FAILS, RECOVERS).route_changes == ()
+    assert event_trial(FAILS, RECOVERS).route_changes == ()
 
 
 @pytest.mark.parametrize(
@@ -76,22 +59,23 @@ def test_events_that_cannot_be_are_refused(
     events: list[dict[str, Any]], fields: dict[str, Any], field: str, found: str
 ) -> None:
     with pytest.raises(SpecError) as refusal:
-        experiment(*events, **fields)
+        event_trial(*events, **fields)
     assert refusal.value.field == field
     assert found in refusal.value.message
 
 
 def test_a_failure_for_good_is_allowed_where_another_path_is_left() -> None:
-    assert experiment(FAILS, reroute_after_ms=5).events[0].link == "leaf0-spine0"
+    assert event_trial(FAILS, reroute_after_ms=5).events[0].link == "leaf0-spine0"
 
 
 def test_a_warning_names_flows_that_wait_until_a_link_recovers() -> None:
     waits = [FAILS | {"link": "s0"}, RECOVERS | {"link": "s0"}]
     assert (
-        "waits until it recovers, because no path is left" in find_warnings([experiment(*waits, reroute_after_ms=5)])[0]
+        "waits until it recovers, because no path is left"
+        in find_warnings([event_trial(*waits, reroute_after_ms=5)])[0]
     )
-    assert "routes stay" in find_warnings([experiment(*waits)])[0]
-    assert find_warnings([experiment(FAILS, RECOVERS, reroute_after_ms=5)]) == []
+    assert "routes stay" in find_warnings([event_trial(*waits)])[0]
+    assert find_warnings([event_trial(FAILS, RECOVERS, reroute_after_ms=5)]) == []
 
 
 def test_flows_take_the_routing_s_choice_among_the_links_that_are_left() -> None:
