@@ -95,7 +95,7 @@ FLAP = "(sleep 0.5; ip link set s3 down; sleep 0.1; ip link set s3 up) > /dev/nu
 OTHER_T = (str(TOOL), "set", "dcqcn", "T_us=20000")
 RENO = ("sysctl", "-qw", "net.ipv4.tcp_congestion_control=reno")  # the one that every namespace may choose
 FAULTS = {
-    "half-rate": Fault(halves("tor0", "s1"), "bandwidth", "link s1, tor0 to s1", "bandwidth", "0."),
+    "half-rate": Fault(halves("tor0", "s1"), "bandwidth", "link s1, tor0 to s1", "bandwidth", "0.", drifts=True),
     "no-marking": Fault(unmarked, "links", "trial ", "valid", "tor0's port to tor1 marks", drifts=True),
     "other-thresholds": Fault(other_thresholds, "links", "trial ", "valid", "tor0's port to tor1 marks", drifts=True),
     "wrong-class": Fault(filters("tor1", "s2", "remark"), "links", "link s2, s2 to tor1", "wrong_class", "DSCP 8"),

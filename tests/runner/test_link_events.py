@@ -4,18 +4,17 @@
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
-from roundabout import build_experiment
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.clocks import RunClock
 from roundabout.runner.hosts.host_group import Scaling
 from roundabout.runner.trial.link_events import LinkEventPlayer
 from roundabout.spec import TrialSpec
 from roundabout.spec.link_events import INTACT, LinkState
-from tests.two_phases import two_phases
+from tests.event_trials import event_trial
 
 pytestmark = pytest.mark.unit
 
@@ -23,18 +22,18 @@ LINKS = ("leaf0-spine0", "leaf1-spine1")
 
 
 class Site(Scaling):
-    """A site that notes changes of links and routes, and refuses them if it is `broken`."""
+    """A site that notes changes of links and routes, and refuses the `broken` ones: events, or also restoration."""
 
     scale, dilation = 100.0, 2.0
 
-    def __init__(self, broken: bool = False) -> None:
+    def __init__(self, broken: Literal["", "events", "links"] = "") -> None:
         self.done: list[tuple[Any, ...]] = []
         self.changed = threading.Semaphore(0)
         self._broken, self._lost = broken, 0
 
     def set_link(self, _trial: TrialSpec, link: str, state: LinkState) -> None:
-        if self._broken and state != INTACT:
-            self.changed.release()
+        if self._broken == "links" or (self._broken and state != INTACT):
+            self._note(link, state)
             raise RoundaboutError("the switch is gone")
         self._lost += not state.is_up
         self._note(link, state)
@@ -56,19 +55,7 @@ def trial() -> TrialSpec:
         {"at_ms": 2, "link": LINKS[1], "what": "loses", "share": 0.1},
         {"at_ms": 3_600_000, "link": LINKS[0], "what": "recovers"},
     ]
-    file = {
-        "schema": 1,
-        "name": "events",
-        "about": "a link fails",
-        "topology": "leaf-spine-2x2",
-        "profiles": {"p": two_phases(10, 1_000_000, 10)},
-        "jobs": {"j": {"profile": "p", "workers": ["s0", "s2"]}},
-        "transport": {"name": "dcqcn"},
-        "iterations": 3,
-        "events": events,
-        "reroute_after_ms": 5,
-    }
-    return build_experiment(file).cells[0].spec
+    return event_trial(*events, reroute_after_ms=5)
 
 
 def test_events_come_in_order_and_are_undone_in_reverse() -> None:
@@ -100,8 +87,16 @@ def test_links_are_restored_if_a_trial_is_interrupted() -> None:
 
 
 def test_an_event_that_a_site_refuses_is_a_fault() -> None:
-    site, clock = Site(broken=True), RunClock.start()
+    site, clock = Site("events"), RunClock.start()
     player = LinkEventPlayer(site, trial(), clock, lambda *_event, **_details: None)
     with player.playing(clock.now_ns()):
         assert site.changed.acquire(timeout=60)
     assert "the switch is gone" in player.faults[0]
+
+
+def test_all_links_are_restored_even_if_one_refuses() -> None:
+    site, clock = Site("links"), RunClock.start()
+    player = LinkEventPlayer(site, trial(), clock, lambda *_event, **_details: None)
+    with pytest.raises(RoundaboutError, match="the switch is gone"), player.playing(clock.now_ns()):
+        pass
+    assert site.done[-2:] == [(LINKS[1], INTACT), (LINKS[0], INTACT)]

@@ -107,6 +107,19 @@ def test_a_slow_link_has_the_share_of_its_rate_at_both_ports(lab: Lab, spec: Tri
     assert link_rates(lab, link) == whole
 
 
+def test_a_trial_ends_what_a_killed_run_left(lab: Lab, spec: TrialSpec) -> None:
+    """Neither a trial with events nor one without starts on a link that is slow or loses packets."""
+    link = spec.events[0].link
+    for following in (spec, spec.model_copy(update={"events": (), "reroute_after_ms": None})):
+        lab.prepare(spec)
+        whole = link_rates(lab, link)
+        lab.set_link(spec, link, LinkState(loss=0.3, rate=0.5))
+        assert link_rates(lab, link) != whole
+        lab.prepare(following)
+        assert link_rates(lab, link) == whole
+        assert receive_datagrams(lab) == DATAGRAMS
+
+
 def link_rates(lab: Lab, link: str) -> list[float]:
     """Return the rates of the whole link that tc says of a link's ports, bit/s."""
     units = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9}

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.clocks import RunClock
 from roundabout.runner.hosts.host_group import HostGroup
+from roundabout.runner.machine.undo_journal import apply_to_each, raise_together
 from roundabout.spec import TrialSpec
 from roundabout.spec.link_events import INTACT
 
@@ -88,7 +89,7 @@ class LinkEventPlayer:
                 self.late.append(f"events: {step.text} came {late_ms:.0f} ms late (limit {MAX_LATE_MS:.0f})")
 
     def _restore(self) -> None:
+        steps = [partial(self._site.set_link, self._spec, link, INTACT) for link in reversed(self._links)]
         if self._spec.route_changes:
-            self._site.set_routes(self._spec, frozenset())
-        for link in reversed(self._links):
-            self._site.set_link(self._spec, link, INTACT)
+            steps.insert(0, partial(self._site.set_routes, self._spec, frozenset()))
+        raise_together(apply_to_each(lambda restore: restore(), steps))

@@ -24,6 +24,13 @@ def attach(lab: paths.LabPaths, layout: Layout, pids: Mapping[str, int]) -> None
     call_switchport(["faults", str(paths.bpf_object_path("fault")), str(lab.pins)], lines)
 
 
+def clear(lab: paths.LabPaths, layout: Layout) -> None:
+    """Let no link of a lab lose packets."""
+    if lab.faults_map.exists():
+        lines = [f"{end.ifindex} 0" for cable in layout.cables for end in cable.ends]
+        call_switchport(["set-faults", str(lab.pins)], lines)
+
+
 def set_loss(lab: paths.LabPaths, layout: Layout, link: str, loss: float) -> None:
     """Lose a share of the packets that arrive over a link in both directions."""
     lines = [f"{ifindex} {round(loss * CERTAIN)}" for ifindex in _devices(layout, link)]

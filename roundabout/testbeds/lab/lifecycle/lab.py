@@ -256,6 +256,8 @@ class Lab(Scaling):
     def prepare(self, trial: TrialSpec) -> None:
         """Set the queues and marking thresholds of ports for the trial and its transports, and the routes of its flows.
 
+        No link loses packets, and each drains at its rate, also if a killed run left it otherwise.
+
         Raises LabError if transports request different thresholds or classes, or if a node has died.
         """
         if apart := [name for name, traffic in trial.cross_traffic.items() if traffic.traffic_class == "own"]:
@@ -272,6 +274,7 @@ class Lab(Scaling):
             switch_routes.set_routes(self.files, self.layout, trial)
         if trial.loses_packets:
             link_faults.attach(self.files, self.layout, self.live_pids())
+        link_faults.clear(self.files, self.layout)
 
     def set_link(self, trial: TrialSpec, link: str, state: LinkState) -> None:
         """Set the losses and the rate of a link of `trial`, whose ports are as `prepare` left them."""
@@ -285,7 +288,7 @@ class Lab(Scaling):
             for port, queue in queues.items()
             if port.link == link
         }
-        port_queues.change_rates(slowed, self.live_pids(), self.record.calibration.burst_bytes)
+        port_queues.update_queues(slowed, self.live_pids(), self.record.calibration.burst_bytes)
         marking.set_thresholds(self.files, slowed, ecn, trial.queue_of_priority, self._packets_per_segment(trial))
 
     def set_routes(self, trial: TrialSpec, failed: frozenset[str]) -> None:

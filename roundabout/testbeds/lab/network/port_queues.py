@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queues of a lab's ports and NICs: HTB classes at the drain rate, with a FIFO of limited length each."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -120,7 +120,9 @@ def _drain_bytes_per_s(payload_rate_gbps: float, scale: float, mtu: int) -> int:
 
 
 def update_queues(queues: Mapping[Port, Queue], pids: Mapping[str, int], burst_bytes: int) -> None:
-    """Change the queues of an existing lab's ports. An equal queue is kept; packets in a replaced queue are lost.
+    """Change the queues of an existing lab's ports.
+
+    FIFOs of equal lengths are kept, with their packets, and only drain at the new rate. Packets in others are lost.
 
     Raises:
         LabError: the kernel refused.
@@ -133,26 +135,12 @@ def update_queues(queues: Mapping[Port, Queue], pids: Mapping[str, int], burst_b
 def _renew_ports(queues: Mapping[Port, Queue], burst_bytes: int) -> None:
     with IPRoute() as netlink:
         for port, queue in queues.items():
-            if read_fifos(netlink, port.ifindex) != queue.fifos:
-                with explain_refusal(f"the queue of {port.switch}'s port to {port.towards}"):
+            with explain_refusal(f"the queue of {port.switch}'s port to {port.towards}"):
+                if read_fifos(netlink, port.ifindex) == queue.fifos:
+                    _set_classes(netlink, "change-class", port.ifindex, queue, burst_bytes)
+                else:
                     netlink.tc("del", "htb", port.ifindex, HTB_ROOT)
                     shape_device(netlink, port.ifindex, queue, burst_bytes)
-
-
-def change_rates(queues: Mapping[Port, Queue], pids: Mapping[str, int], burst_bytes: int) -> None:
-    """Change the rates at which existing queues of a lab's ports drain. Packets in them stay.
-
-    Raises:
-        LabError: the kernel refused.
-    """
-    for port, queue in queues.items():
-        run_inside(pids[port.switch], partial(_change_rate, port, queue, burst_bytes))
-
-
-def _change_rate(port: Port, queue: Queue, burst_bytes: int) -> None:
-    with IPRoute() as netlink, explain_refusal(f"the rate of {port.switch}'s port to {port.towards}"):
-        for place in list_classes(queue, burst_bytes):
-            netlink.tc("change-class", "htb", port.ifindex, **place)
 
 
 def find_differences(queues: Mapping[Port, Queue], pids: Mapping[str, int]) -> list[str]:
@@ -191,20 +179,20 @@ def shape_device(netlink: IPRoute, ifindex: int, queue: Queue, burst_bytes: int)
     from it, and it lends to the first.
     """
     netlink.tc("add", "htb", ifindex, HTB_ROOT, default=HTB_DATA & 0xFFFF)
-    for place in list_classes(queue, burst_bytes):
-        netlink.tc("add-class", "htb", ifindex, **place)
+    _set_classes(netlink, "add-class", ifindex, queue, burst_bytes)
     for handle, limit in queue.fifos.items():
         netlink.tc("add", "bfifo", ifindex, parent=handle, limit=limit)
     cnps = {"protocol": ETH_P_ALL, "prio": 1, "target": HTB_CNPS, "keys": CNP_KEYS}
     netlink.tc("add-filter", "u32", ifindex, parent=HTB_ROOT, **cnps)
 
 
-def list_classes(queue: Queue, burst_bytes: int) -> Iterator[dict[str, int]]:
-    """Yield the settings of each HTB class of a queue: that of the whole link first, then those of its FIFOs."""
+def _set_classes(netlink: IPRoute, command: str, ifindex: int, queue: Queue, burst_bytes: int) -> None:
+    """Add or change the HTB classes of a queue: that of the whole link first, then those of its FIFOs."""
     burst = {"burst": burst_bytes, "cburst": burst_bytes, "quantum": burst_bytes}
     rate = queue.drain_bytes_per_s
-    yield {"handle": HTB_LINK, "parent": HTB_ROOT, "rate": rate, **burst}
+    netlink.tc(command, "htb", ifindex, HTB_LINK, parent=HTB_ROOT, rate=rate, **burst)
     data_share = 1 - CNPS_SHARE if queue.classes == 1 else HTB_LEAST_SHARE
     for prio, handle in enumerate(queue.fifos):
         share = CNPS_SHARE if handle == HTB_CNPS else data_share
-        yield {"handle": handle, "parent": HTB_LINK, "rate": round(share * rate), "ceil": rate, "prio": prio, **burst}
+        rates = {"rate": round(share * rate), "ceil": rate}
+        netlink.tc(command, "htb", ifindex, handle, parent=HTB_LINK, prio=prio, **rates, **burst)
