@@ -10,8 +10,8 @@ namespace packets {
 
 enum class Kind : std::uint8_t { kData, kAck, kNack, kCnp };
 
-struct Packet {
-  Picos at;           // when it arrives at the link's far end
+struct alignas(64) Packet {
+  Picos next_at;      // when the packet behind it on the same link arrives at the far end
   Bytes seq;          // of its first byte in the queue pair's stream; of an ACK or NACK, what is expected next
   std::uint32_t next; // behind it in the same queue or on the same link
   std::uint32_t pair;

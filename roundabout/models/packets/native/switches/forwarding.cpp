@@ -13,7 +13,7 @@ void Forwarding::weigh_queues(std::uint32_t port, std::span<const Bytes> quanta)
 void Forwarding::arrive(std::uint32_t link, Picos now) {
   Port &port = fabric_.ports[link];
   const std::uint32_t index = packets.pop(port.on_link);
-  events_.set({EventKind::kArrival, link}, port.on_link.empty() ? kNever : packets[port.on_link.head].at);
+  events_.set({EventKind::kArrival, link}, port.on_link.empty() ? kNever : packets[index].next_at);
   const std::uint32_t next = fabric_.next_port(packets[index], link, now);
   if (next == kNone)
     hosts_.receive(index, now);
@@ -128,9 +128,11 @@ void Forwarding::transmit(std::uint32_t index, std::uint32_t which, Picos now) {
     port.counters[packet.priority].tx_packets++;
   }
   hops_++;
-  packet.at = port.free_at + port.delay;
+  const Picos at = port.free_at + port.delay;
   if (port.on_link.empty())
-    events_.set({EventKind::kArrival, index}, packet.at);
+    events_.set({EventKind::kArrival, index}, at);
+  else
+    packets[port.on_link.tail].next_at = at;
   packets.append(port.on_link, which);
 }
 
