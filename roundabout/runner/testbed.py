@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from roundabout.core.errors import UsageError
@@ -29,6 +31,8 @@ from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.spec.trial_spec import TrialSpec
 from roundabout.store import Attempt, Identity
+
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -178,6 +182,18 @@ def refuse_trees(trial: TrialSpec) -> None:
                 )
 
 
+class Replay(Protocol):
+    """A function that plays a trial again, or a variant of it, by a model."""
+
+    def __call__(self, spec: TrialSpec, stretches: Mapping[str, Sequence[float]], /) -> Mapping[str, Floats]:
+        """Return the times of each job's iterations, ms: of an iteration, its slowest worker's.
+
+        The computing times of iteration i of a job are multiplied by entry i of its `stretches`, cyclically. Cross
+        traffic that `spec` has sends what it sends in the trial. Raises RoundaboutError.
+        """
+        ...
+
+
 class TestbedProvider(ABC):
     """A provider of testbeds of one kind on this machine."""
 
@@ -234,6 +250,13 @@ class TestbedProvider(ABC):
     def compute_ahead(self, trials: Sequence[PlannedTrial], /) -> AbstractContextManager[None]:  # noqa: ARG002
         """Let a model compute trials, in the order of their execution, before they are executed within the context."""
         return nullcontext()
+
+    def open_replay(self, trial: PlannedTrial, is_stopped: Callable[[], bool], /) -> Replay:  # noqa: ARG002
+        """Return a function by which a model plays variants of a trial, until `is_stopped`.
+
+        Raises UsageError if no model computes the testbed's results.
+        """
+        raise UsageError(f"testbed {self.where['testbed']} is no model, and replays nothing")
 
     def artifacts(self, transports: Iterable[Transport], /) -> Mapping[str, str]:  # noqa: ARG002 - of hosts alone
         """Return the hash of each artifact that trials with these transports use, by name.

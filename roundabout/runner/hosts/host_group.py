@@ -153,6 +153,12 @@ class Scaling(Protocol):
         return paper_gbps * 1e9 / self.scale
 
 
+class FullScale(Scaling):
+    """The papers' own rates and times."""
+
+    scale = dilation = 1.0
+
+
 class HostGroup(Scaling, Protocol):
     """An existing testbed of hosts that are reached over SSH."""
 

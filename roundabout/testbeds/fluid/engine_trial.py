@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computation of a trial by the flow-level engine."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -69,6 +69,23 @@ def compute_trial(spec: TrialSpec, left: ResidualCapacity) -> ComputedTrial:
         {edge: sizes[: len(samples_ms)] + crossed(samples_ms, edge) for edge, sizes in carried.items()},
         {edge: float(crossed(np.array([last_ms]), edge)[0]) for edge in whole},
     )
+
+
+def replay_trial(
+    spec: TrialSpec, left: ResidualCapacity, stretches: Mapping[str, Sequence[float]]
+) -> dict[str, Floats]:
+    """Return the times of each job's iterations, ms, without the bytes on links.
+
+    The computing times of iteration i of a job are multiplied by entry i of its `stretches`.
+    """
+    engine = Engine(left)
+    jobs = fluid_jobs(spec)
+    for name, job in jobs.items():
+        engine.add(name, replace(job, stretches=tuple(stretches.get(name, job.stretches))))
+    play_link_events(engine, spec)
+    engine.run_to_end()
+    found = {name: engine.iterations(name) for name in jobs}
+    return {name: (each[:, :, 2] - each[:, :, 0]).max(axis=0) for name, each in found.items()}
 
 
 def _sample_ms(spec: TrialSpec) -> float:

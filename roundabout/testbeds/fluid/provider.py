@@ -5,7 +5,7 @@ Jobs follow their profiles without jitter. crossgen draws the flows of cross tra
 without random flows has the same result each time. Therefore it runs once and has no confidence interval.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import combinations
 from pathlib import Path
@@ -15,17 +15,19 @@ from typing import Any
 from roundabout.core import paths
 from roundabout.core.errors import RoundaboutError
 from roundabout.models import fluid
-from roundabout.models.fluid import fluid_jobs, residual_of_schedules
+from roundabout.models.fluid import ResidualCapacity, Schedule, fluid_jobs, residual_of_schedules
 from roundabout.models.fluid.engine import LIBRARY
 from roundabout.models.fluid.mltcp import factor_of
 from roundabout.plan import PlannedTrial
 from roundabout.runner import program_list
 from roundabout.runner.fidelity import Fidelity
-from roundabout.runner.hosts.host_group import Scaling
+from roundabout.runner.hosts.host_group import FullScale, Scaling
 from roundabout.runner.tables.trial_start import TrialStart
 from roundabout.runner.testbed import (
     Check,
+    Floats,
     Outcome,
+    Replay,
     RunContext,
     TestbedProvider,
     refuse_spreading,
@@ -39,7 +41,7 @@ from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
 from roundabout.testbeds.fluid import tables
-from roundabout.testbeds.fluid.engine_trial import ComputedTrial, compute_trial
+from roundabout.testbeds.fluid.engine_trial import ComputedTrial, compute_trial, replay_trial
 from roundabout.testbeds.fluid.loads import PlannedLoad, plan_loads
 
 FIDELITY = Fidelity(
@@ -95,6 +97,16 @@ class FluidProvider(TestbedProvider):
         """Return also a warning for jobs of MLTCP that nothing moves apart."""
         found = [text for cell in experiment.cells for text in _symmetric_starts(cell.spec)]
         return list(dict.fromkeys([*super().find_warnings(experiment), *found]))
+
+    def open_replay(self, trial: PlannedTrial, _is_stopped: Callable[[], bool], /) -> Replay:
+        """Return a function that computes variants of a trial flow by flow."""
+        schedules = {name: load.schedule for name, load in plan_loads(trial, FullScale()).items()}
+
+        def replay(spec: TrialSpec, stretches: Mapping[str, Sequence[float]], /) -> Mapping[str, Floats]:
+            own = {name: each for name, each in schedules.items() if name in spec.cross_traffic}
+            return replay_trial(spec, _residual(spec, own), stretches)
+
+        return replay
 
     def checks(self) -> tuple[Check, ...]:
         """Return the check for crossgen, the program that draws flows."""
@@ -182,11 +194,16 @@ class FluidTestbed(Scaling):
 def _compute(trial: PlannedTrial, crossing: Mapping[str, PlannedLoad]) -> ComputedTrial:
     """Compute the trial. Raises LoadError if cross traffic leaves a job too little capacity to end beside it."""
     schedules = {name: load.schedule for name, load in crossing.items()}
-    jobs, left = fluid_jobs(trial.spec), residual_of_schedules(trial.spec, schedules)
-    starved = [name for name, job in jobs.items() if not all(left.bytes_per_ms[edge].any() for edge in job.edges)]
-    if starved:
-        raise LoadError(f"cross traffic leaves nothing to {', '.join(starved)}, which never ends")
-    played = compute_trial(trial.spec, left)
+    played = compute_trial(trial.spec, _residual(trial.spec, schedules))
     if any(played.last_ms > schedule.ends_ms for schedule in schedules.values()):
         raise LoadError("cross traffic ended before the jobs did, to which it leaves next to nothing")
     return played
+
+
+def _residual(spec: TrialSpec, schedules: Mapping[str, Schedule]) -> ResidualCapacity:
+    """Return the residual capacity of a trial's links. Raises LoadError if cross traffic leaves a job nothing."""
+    jobs, left = fluid_jobs(spec), residual_of_schedules(spec, schedules)
+    starved = [name for name, job in jobs.items() if not all(left.bytes_per_ms[edge].any() for edge in job.edges)]
+    if starved:
+        raise LoadError(f"cross traffic leaves nothing to {', '.join(starved)}, which never ends")
+    return left

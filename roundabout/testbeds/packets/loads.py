@@ -9,7 +9,7 @@ import numpy as np
 from roundabout.models.packets import NO_LOADS, Load, Loads, Streams
 from roundabout.models.packets.structures import FLOW
 from roundabout.plan import PlannedTrial
-from roundabout.runner.hosts.host_group import Scaling
+from roundabout.runner.hosts.host_group import FullScale
 from roundabout.runner.trial.cross_traffic import LEAD_MS, MAX_FRESH, MAX_PARALLEL, PROBE_MS, parallel_connections
 from roundabout.runner.trial.load_files import LoadFile, draw_loads
 from roundabout.spec import TrialSpec
@@ -22,12 +22,6 @@ REACHED = 0.98
 STEP_MS = 1000.0
 """Interval at which iperf3 reports its rate, which iperf.py compares with the load."""
 PS_PER_NS = 1000
-
-
-class FullScale(Scaling):
-    """The papers' own rates and times."""
-
-    scale = dilation = 1.0
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """A testbed that computes: the packet-level model makes trials into tables like a measurement's."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic_core import to_jsonable_python
 
 from roundabout.core import paths
+from roundabout.core.errors import RoundaboutError
 from roundabout.models import packets
-from roundabout.models.packets import PS_PER_MS, Fabric, UnsupportedError
+from roundabout.models.packets import NO_LOADS, PS_PER_MS, Fabric, UnsupportedError, play_trial
 from roundabout.models.packets.engine import LIBRARY
 from roundabout.models.packets.steady_state import refusal
 from roundabout.plan import PlannedTrial
@@ -19,7 +20,7 @@ from roundabout.runner import program_list
 from roundabout.runner.fidelity import Fidelity
 from roundabout.runner.hosts.host_group import Scaling
 from roundabout.runner.tables.trial_start import TrialStart
-from roundabout.runner.testbed import Check, Outcome, RunContext, TestbedProvider, refuse_mixes
+from roundabout.runner.testbed import Check, Floats, Outcome, Replay, RunContext, TestbedProvider, refuse_mixes
 from roundabout.runner.trial.load_files import CROSSGEN, LoadError
 from roundabout.spec.experiment import Experiment
 from roundabout.spec.topology import Topology
@@ -31,6 +32,7 @@ from roundabout.testbeds.packets.ahead import TrialsAhead
 from roundabout.testbeds.packets.expected_work import expected_packet_hops
 from roundabout.testbeds.packets.loads import plan_loads
 from roundabout.testbeds.packets.pfc_faults import pfc_faults
+from roundabout.testbeds.packets.stretched_trial import stretch_computing
 from roundabout.testbeds.packets.support import check_support, find_unreached_rates
 
 PACKET_HOPS_PER_S = 7e6
@@ -55,6 +57,10 @@ FIDELITY = Fidelity(
         "GPUs and trainers: a job is its profile, and its bytes come into being evenly",
     ),
 )
+
+
+class ReplayError(RoundaboutError):
+    """Error for a replay that ends before its jobs do."""
 
 
 def create_provider(where: Mapping[str, str]) -> "PacketsProvider":
@@ -90,6 +96,27 @@ class PacketsProvider(TestbedProvider):
     def compute_ahead(self, trials: Sequence[PlannedTrial], /) -> AbstractContextManager[None]:
         """Compute trials on all processors before their turn comes."""
         return self._ahead.computing(trials)
+
+    def open_replay(self, trial: PlannedTrial, is_stopped: Callable[[], bool], /) -> Replay:
+        """Return a function that plays variants of a trial packet by packet, with the trial's seed.
+
+        Stretches that the seed does not give are drawn anew with the same mean and standard deviation.
+        """
+        loads = plan_loads(trial).loads
+
+        def replay(spec: TrialSpec, stretches: Mapping[str, Sequence[float]], /) -> Mapping[str, Floats]:
+            kept = {name: each for name, each in loads.by_name.items() if name in spec.cross_traffic}
+            own = replace(loads, by_name=kept) if kept else NO_LOADS
+            stretched = stretch_computing(spec, stretches, trial.seed)
+            played = play_trial(stretched, trial.seed, self._fabric, is_stopped=is_stopped, loads=own)
+            if faults := pfc_faults(spec, played):
+                raise ReplayError(faults[0])
+            return {
+                name: (each["end_ps"] - each["start_ps"]).max(axis=0) / PS_PER_MS
+                for name, each in played.iterations.items()
+            }
+
+        return replay
 
     def check_trial(self, trial: TrialSpec, /) -> None:
         """Raise UnsupportedError if the model cannot play the trial."""

@@ -16,11 +16,12 @@ from roundabout import build_experiment
 from roundabout.core.paths import ROOT
 from roundabout.models.packets import Fabric, UnsupportedError, play_trial
 from roundabout.plan import PlannedTrial, expected_duration_s, make_plan
+from roundabout.runner.hosts.host_group import FullScale
 from roundabout.runner.trial.cross_traffic import LEAD_MS, plan_arguments
 from roundabout.runner.trial.load_files import CROSSGEN
 from roundabout.spec import load_experiment
 from roundabout.store import Run
-from roundabout.testbeds.packets.loads import FullScale, plan_loads
+from roundabout.testbeds.packets.loads import plan_loads
 from roundabout.testbeds.packets.support import check_support
 from tests.packets.small_runs import FILE as JOBS, run
 

@@ -9,10 +9,10 @@ import pytest
 
 from roundabout import build_experiment
 from roundabout.plan import PlannedTrial, make_plan
-from roundabout.runner.hosts.host_group import Scaling
+from roundabout.runner.hosts.host_group import FullScale, Scaling
 from roundabout.runner.trial.load_files import draw_loads
 from roundabout.store import Run
-from roundabout.testbeds.packets.loads import FullScale, plan_loads
+from roundabout.testbeds.packets.loads import plan_loads
 from tests.packets.small_runs import FILE as JOBS, run
 
 pytestmark = pytest.mark.unit
