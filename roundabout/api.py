@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from analysis.attribution.attribution import Attribution
 from analysis.expectations.expectation_check import complain
 from analysis.reading import data
 from analysis.reading.trial_inputs import resolve_inputs
@@ -21,6 +22,7 @@ from roundabout.spec.assembly.overrides import overrides_from_values
 from roundabout.store import Run
 from roundabout.store.files import return_tree_to_caller
 from roundabout.terminal.execution import provider_for_experiment
+from roundabout.terminal.replays import explain_run
 from roundabout.terminal.run_progress import show_progress
 from roundabout.terminal.screen import Screen
 from roundabout.testbeds import undo
@@ -87,6 +89,18 @@ def open_run(which: str | Path = "last", runs: str | Path = "runs") -> Run:
     them.
     """
     return Run.open(which, Path(runs))
+
+
+def explain_delays(
+    run: Run, *, only: Sequence[str] = (), model: str | None = None, repetitions: int | None = None
+) -> Attribution:
+    """Return what delays each job of a run, ms an iteration: other jobs, links and causes.
+
+    Models play the run's trials again (docs/how-to/explain.md), and parts sum to the measured delay. `only` names
+    variants, or levels of other factors; `model` is 'packets' or 'fluid', by default chosen by the run; `repetitions`
+    limits those that are explained.
+    """
+    return explain_run(run, levels=only, model=model, repetitions=repetitions)
 
 
 def query(run: Run, sql: str, **values: Any) -> pa.Table:

@@ -41,6 +41,7 @@ GROUPS = {
     "Results": {
         "report": "results.report",
         "compare": "results.compare",
+        "explain": "results.explain",
         "notebook": "results.notebook",
         "export": "results.export",
         "scoreboard": "results.scoreboard",

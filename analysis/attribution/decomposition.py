@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The delay of a trial's jobs, taken apart: causes are removed one after the other, and the trial is played again."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from analysis.attribution.counterfactuals import (
+    Cause,
+    Computing,
+    Counterfactual,
+    Play,
+    over_all_paths,
+    with_fair_shares,
+    without_agents,
+    without_events,
+    without_traffic,
+)
+from analysis.attribution.links import link_uses, meeting_groups, meeting_link
+from analysis.statistics.shapley import shapley_values
+from roundabout.core.errors import RoundaboutError
+from roundabout.spec import TrialSpec
+
+
+class AttributionError(RoundaboutError):
+    """Error for a run whose delays cannot be attributed."""
+
+
+class Source(NamedTuple):
+    """A cause of delay: its kind, the job, cross traffic or transport that it is, and the link where it acts."""
+
+    cause: Cause
+    name: str = ""
+    link: str | None = None
+
+
+@dataclass(frozen=True)
+class MeasuredTrial:
+    """A measured trial: the mean iteration time of each job, ms, and the stretches of its computing times."""
+
+    spec: TrialSpec
+    seed: int
+    mean_ms: Mapping[str, float]
+    computing: Computing
+
+
+@dataclass(frozen=True)
+class Models:
+    """The models that play a trial again.
+
+    `replay` stands for the testbed; `is_own` is True if the trial's own times came from the same version of it.
+    `share` is the flow-level model.
+    """
+
+    replay: Play
+    share: Play
+    is_own: bool = False
+
+
+def decompose(trial: MeasuredTrial, models: Models) -> dict[str, dict[Source, float]]:
+    """Return the parts of each measured job's delay against its profile, ms an iteration, by their source.
+
+    Parts sum to the measured mean iteration time less the profile's. Causes are removed one after the other, each in
+    addition to those before, and a part is the time that the removal saves: link events, the transport (the trial is
+    played at flow level with fair shares), colliding paths, time-shift agents, the slowest worker, and computing times
+    that differ from the profile's. The rest is divided among other jobs and cross traffic by Shapley values.
+
+    Raises RoundaboutError if a model cannot play the trial, and AttributionError if a job ends no iteration in it.
+    """
+    parts: dict[str, dict[Source, float]] = {job: {} for job in trial.mean_ms}
+    now = Counterfactual(trial.spec, trial.computing.slowest, models.replay)
+    times = trial.mean_ms if models.is_own else _play(now)
+    for cause, then in _removals(now, trial.computing, models.share):
+        if then == now:
+            continue
+        after = _play(then)
+        for job, own in parts.items():
+            own[_source(cause, job, trial.spec)] = times[job] - after[job]
+        now, times = then, after
+    game = _SharingGame(now)
+    for job, own in parts.items():
+        for source, part in game.attribute(job, trial.seed):
+            own[source] = part
+        whole = trial.mean_ms[job] - trial.spec.jobs[job].profile.alone_ms
+        own[Source("unexplained")] = whole - sum(own.values())
+    return parts
+
+
+def _removals(now: Counterfactual, computing: Computing, share: Play) -> Iterator[tuple[Cause, Counterfactual]]:
+    """Yield causes in their order, each with the trial from which it and those before are removed."""
+    now = now._replace(spec=without_events(now.spec))
+    yield "link events", now
+    now = now._replace(spec=with_fair_shares(now.spec), play=share)
+    yield "transport", now
+    now = now._replace(spec=over_all_paths(now.spec))
+    yield "colliding paths", now
+    now = now._replace(spec=without_agents(now.spec))
+    yield "time-shift agent", now
+    now = now._replace(stretches=computing.mean)
+    yield "slowest worker", now
+    yield "computing time", now._replace(stretches=dict.fromkeys(now.spec.jobs, (1.0,)))
+
+
+def _source(cause: Cause, job: str, spec: TrialSpec) -> Source:
+    if cause == "transport":
+        return Source(cause, spec.jobs[job].transport.name)
+    if cause == "link events":
+        links = dict.fromkeys(event.link for event in spec.events)
+        return Source(cause, link=", ".join(links))
+    if cause == "colliding paths":
+        return Source(cause, link=_busiest_link(job, spec))
+    return Source(cause)
+
+
+def _busiest_link(job: str, spec: TrialSpec) -> str | None:
+    """Return the link of the job's paths that all jobs together use most, among those between switches."""
+    uses = link_uses(spec)
+    between = [hop for hop in uses[job] if {*hop.link.ends} <= {*spec.topology.switches}]
+    total = {hop: sum(each.get(hop, 0.0) for each in uses.values()) for hop in between}
+    busiest = max(total, key=total.__getitem__, default=None)
+    return busiest and busiest.link.name
+
+
+def _play(what: Counterfactual) -> dict[str, float]:
+    """Return the mean time of each job's iterations, ms. Raises AttributionError if a job ends none."""
+    found = what.play(what.spec, what.stretches)
+    idle = [job for job, times in found.items() if not len(times)]
+    if idle:
+        raise AttributionError(
+            f"jobs.{idle[0]}: found no iteration that ends in a replay, expected one at least",
+            "explain a run with later `departs_ms`",
+        )
+    return {job: float(np.mean(times)) for job, times in found.items()}
+
+
+class _SharingGame:
+    """The game of jobs and cross traffic that share links: the value for a job is its mean iteration time, ms."""
+
+    def __init__(self, trial: Counterfactual) -> None:
+        self._trial = trial
+        self._uses = link_uses(trial.spec)
+        self._groups = meeting_groups(trial.spec, self._uses)
+        self._played: dict[frozenset[str], dict[str, float]] = {}
+
+    def attribute(self, job: str, seed: int) -> Iterator[tuple[Source, float]]:
+        """Yield the parts of the job's delay from each other job and cross traffic, and from its own links."""
+        group = next(each for each in self._groups if job in each)
+        order = (*self._trial.spec.jobs, *self._trial.spec.cross_traffic)
+        players = [name for name in order if name in group and name != job]
+        for name, part in shapley_values(players, lambda present: self._value(job, present), seed).items():
+            cause: Cause = "job" if name in self._trial.spec.jobs else "cross traffic"
+            yield Source(cause, name, meeting_link(self._uses, job, [name])), part
+        own = self._value(job, frozenset()) - self._trial.spec.jobs[job].profile.alone_ms
+        yield Source("own links"), own
+
+    def _value(self, job: str, others: frozenset[str]) -> float:
+        present = others | {job}
+        if present not in self._played:
+            spec = without_traffic(self._trial.spec, present)
+            self._played[present] = _play(self._trial._replace(spec=spec))
+        return self._played[present][job]

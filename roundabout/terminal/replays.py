@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The models that play the trials of a stored run again."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from analysis.attribution.attribution import Attribution, attribute_delays, choose_trials
+from analysis.attribution.decomposition import MeasuredTrial, Models
+from analysis.reading.cached_run import CachedRun
+from roundabout.core.errors import RoundaboutError, UsageError
+from roundabout.plan import PlannedTrial
+from roundabout.runner.testbed import TestbedProvider
+from roundabout.spec import TrialSpec
+from roundabout.store import Run
+from roundabout.testbeds import find_provider
+
+FLOW_LEVEL, PACKET_LEVEL = "fluid", "packets"
+
+
+@dataclass(frozen=True)
+class ReplayModels:
+    """The models that play the trials of a run: one that stands for its testbed, and the flow-level model.
+
+    `is_own` is True if this version of the first one computed the run. `notes` say why another model is not used.
+    """
+
+    provider: TestbedProvider
+    is_own: bool
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Return the name of the testbed whose model stands for the run's."""
+        return self.provider.where["testbed"]
+
+    def open(self, key: str, trial: MeasuredTrial, is_stopped: Callable[[], bool]) -> Models:
+        """Return the models that play variants of a trial until `is_stopped`. Raises RoundaboutError."""
+        planned = PlannedTrial(
+            key=key,
+            variant="",
+            levels={},
+            repetition=1,
+            job=None,
+            spec=trial.spec,
+            seed=trial.seed,
+            depends_on=(),
+            expected_s=0.0,
+        )
+        share = find_provider({"testbed": FLOW_LEVEL}).open_replay(planned, is_stopped)
+        is_flow_level = self.name == FLOW_LEVEL
+        return Models(share if is_flow_level else self.provider.open_replay(planned, is_stopped), share, self.is_own)
+
+
+def explain_run(  # noqa: PLR0913 - as on the command line
+    run: Run,
+    *,
+    levels: Sequence[str] = (),
+    model: str | None = None,
+    repetitions: int | None = None,
+    processors: int | None = None,
+    progress: Callable[[float], None] = lambda _: None,
+    warn: Callable[[str], None] = lambda _: None,
+) -> Attribution:
+    """Return what delays the jobs of a run, by models that play its trials again.
+
+    `levels`, `repetitions`, `processors` and `progress` are those of `choose_trials` and `attribute_delays`; `model` is
+    the testbed whose model plays the trials, chosen by the run if None. `warn` receives notes on the choice.
+
+    Raises AttributionError, UsageError, StoreError, and the error of a model that cannot play a trial.
+    """
+    cached = CachedRun(run)
+    chosen = choose_trials(cached, levels, repetitions)
+    models = choose_models(cached, [trial.spec for trial in chosen.trials.values()], model)
+    for note in models.notes:
+        warn(note)
+    return attribute_delays(cached, chosen, models.open, models.name, processors, progress)
+
+
+def choose_models(run: Run, specs: Sequence[TrialSpec], requested: str | None = None) -> ReplayModels:
+    """Return the models that play trials of a run with these `specs`.
+
+    The model is the `requested` testbed's. By default it is that of the run's own testbed if a model computed the run,
+    else the packet-level model if that can play all trials, else the flow-level model.
+
+    Raises UsageError if the requested testbed has no model, and the error of its `check_trial` if it cannot play them.
+    """
+    own = _own_model(run)
+    if requested or own:
+        provider = find_provider({"testbed": requested or own or FLOW_LEVEL})
+        if not provider.computes:
+            raise UsageError(
+                f"--model: found {requested}, allowed are models: {PACKET_LEVEL} and {FLOW_LEVEL}",
+                "leave the option out: a model is chosen by the run",
+            )
+        _check(provider, specs)
+        is_own = provider.where["testbed"] == own and run.manifest.get("artefacts") == dict(provider.artifacts(()))
+        return ReplayModels(provider, is_own)
+    provider = find_provider({"testbed": PACKET_LEVEL})
+    try:
+        _check(provider, specs)
+    except RoundaboutError as error:
+        provider = find_provider({"testbed": FLOW_LEVEL})
+        _check(provider, specs)
+        return ReplayModels(provider, False, (f"played flow by flow, because packet by packet {error.message}",))
+    return ReplayModels(provider, False)
+
+
+def _own_model(run: Run) -> str | None:
+    """Return the testbed of a run that a model computed; None for a run that was measured."""
+    nature = run.manifest["testbed"].get("fidelity", {}).get("nature")
+    name: str | None = run.manifest.get("where", {}).get("testbed")
+    return name if nature == "computed" else None
+
+
+def _check(provider: TestbedProvider, specs: Sequence[TrialSpec]) -> None:
+    for spec in specs:
+        provider.check_trial(spec)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of delays: they sum to the whole, and the largest is the cause that was planted."""
+
+from collections.abc import Mapping
+from statistics import fmean
+
+import pytest
+
+from analysis.attribution.attribution import MIN_SHARE
+from analysis.attribution.counterfactuals import over_all_paths, with_fair_shares, without_agents, without_events
+from analysis.attribution.decomposition import Source, decompose
+from tests.analysis.attribution import planted_causes as planted
+from tests.analysis.attribution.replayed_trials import play
+
+SEEDS = range(1, 6)
+FLOW_LEVEL = ("neighbor", "cross_traffic", "one_path", "slow_worker", "slow_job", "slow_link")
+"""The planted causes that the flow-level model has, too."""
+SUM_MS = 1e-9
+
+
+def first_cause(parts: Mapping[Source, float]) -> Source:
+    """Return the source of the largest part."""
+    return max((each for each in parts if each.cause != "unexplained"), key=parts.__getitem__)
+
+
+def named_causes(parts: Mapping[Source, float], alone_ms: float) -> list[Source]:
+    """Return the sources of at least MIN_SHARE of an iteration, if the whole delay is as large."""
+    least_ms = MIN_SHARE * alone_ms
+    return [each for each, ms in parts.items() if ms >= least_ms] if sum(parts.values()) >= least_ms else []
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("name", FLOW_LEVEL)
+def test_planted_cause_is_the_largest_part_flow_by_flow(name):
+    case = getattr(planted, name)()
+    trial, models = play(case, 1, "fluid")
+    first = first_cause(decompose(trial, models)["j1"])
+    assert (first.cause, first.name) == (case.cause, case.name)
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("case", planted.HARMLESS)
+def test_nothing_is_named_without_a_cause_flow_by_flow(case):
+    trial, models = play(case(), 1, "fluid")
+    assert named_causes(decompose(trial, models)["j1"], trial.spec.jobs["j1"].profile.alone_ms) == []
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("case", [*planted.CAUSES, *planted.HARMLESS])
+def test_parts_of_a_computed_trial_sum_to_the_whole_without_a_rest(case):
+    """The rest, `unexplained`, has what the other parts leave of the whole, so it must be 0 here."""
+    trial, models = play(case(), 1, "fluid")
+    for job, parts in decompose(trial, models).items():
+        assert parts[Source("unexplained")] == pytest.approx(0, abs=SUM_MS)
+        delay_ms = trial.mean_ms[job] - trial.spec.jobs[job].profile.alone_ms
+        assert sum(parts.values()) == pytest.approx(delay_ms, abs=SUM_MS)
+
+
+@pytest.mark.unit
+def test_another_job_is_named_with_the_link_where_both_meet():
+    trial, models = play(planted.neighbor(), 1, "fluid")
+    assert Source("job", "j2", "L1") in decompose(trial, models)["j1"]
+
+
+@pytest.mark.unit
+def test_equal_jobs_share_a_delay_equally():
+    trial, models = play(planted.equal_jobs(4), 1, "fluid")
+    for job, parts in decompose(trial, models).items():
+        others = [ms for source, ms in parts.items() if source.cause == "job"]
+        assert len(others) == len(trial.spec.jobs) - 1
+        assert others == pytest.approx([fmean(others)] * len(others)), job
+
+
+@pytest.mark.unit
+def test_what_a_model_does_not_compute_is_unexplained():
+    trial, models = play(planted.neighbor(), 1, "fluid")
+    trial.mean_ms["j1"] += 1.25
+    parts = decompose(trial, models)["j1"]
+    assert parts[Source("unexplained")] == pytest.approx(1.25)
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("change", [without_events, with_fair_shares, over_all_paths, without_agents])
+def test_a_trial_without_a_cause_stays_as_it_is(change):
+    spec = planted.alone().spec
+    assert change(spec) == spec
+
+
+@pytest.mark.unit
+@pytest.mark.proof
+def test_planted_causes_are_named_first_packet_by_packet():
+    """Print how many of the trials have the planted cause first, and how many without a cause have any."""
+    missed, blamed, largest_ms = [], [], 0.0
+    for case, seed in ((case, seed) for case in (*planted.CAUSES, *planted.HARMLESS) for seed in SEEDS):
+        found = case()
+        trial, models = play(found, seed, "packets")
+        parts = decompose(trial, models)["j1"]
+        alone_ms = trial.spec.jobs["j1"].profile.alone_ms
+        largest_ms = max(largest_ms, abs(parts[Source("unexplained")]))
+        named = named_causes(parts, alone_ms)
+        if found.cause is None:
+            blamed += [(case.__name__, seed, named)] if named else []
+        else:
+            first = first_cause(parts)
+            is_first = first in named and (first.cause, first.name) == (found.cause, found.name)
+            missed += [] if is_first else [(case.__name__, seed, first)]
+    causes, harmless = len(planted.CAUSES) * len(SEEDS), len(planted.HARMLESS) * len(SEEDS)
+    print(f"named first: {causes - len(missed)} of {causes}; blamed without a cause: {len(blamed)} of {harmless}")
+    print(f"largest difference of the other parts' sum from the whole: {largest_ms:.1e} ms")
+    assert (missed, blamed) == ([], [])
+    assert largest_ms < SUM_MS
