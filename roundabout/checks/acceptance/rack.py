@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of an acceptance test that a rack has and no trial measures: settings, and NICs by RDMA."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,17 +24,24 @@ HASHED = "switches hash queue pairs, which may not have crossed"
 
 
 def settings_verdicts(inventory: Path) -> list[Verdict]:
-    """Return the settings of hosts and switches that differ from the request.
+    """Return the settings of hosts and switches that differ from the request, or cannot be read.
 
-    Raises ProvisionError for one that cannot be reached.
+    Raises ProvisionError if none can be read.
     """
+    failures: Mapping[str, str] = {}
     try:
         reports = run_playbook("verify", str(inventory)).reports
     except ProvisionError as error:
-        if not any(find_drift(error.reports)):
+        if not error.reports:
             raise
-        reports = error.reports
+        reports, failures = error.reports, error.failures
     found = [Verdict(host, what, is_, expected, "fail") for host, what, expected, is_ in find_drift(reports)]
+    drifted = {each.of for each in found}
+    found += [
+        Verdict(host, "settings", f"not read: {reason}", "as provisioned", "fail")
+        for host, reason in failures.items()
+        if host not in drifted
+    ]
     found = found or [Verdict(verdicts.ALL, "settings", "as provisioned", "as provisioned", "pass")]
     return found + [
         Verdict(host, "configuration", f"not compared; {reason}", "", NOT_MEASURED)
