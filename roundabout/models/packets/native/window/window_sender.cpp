@@ -292,6 +292,8 @@ void WindowSender::take_data(const Packet &packet, std::uint32_t which, Picos no
   }
   const std::uint32_t ack = hosts_.make_reply(packet.pair, Kind::kAck, nic_.control_bytes);
   forwarding_.packets[ack].echo = packet.marked;
+  if (flows_[pair.window].plan.algorithm == WINDOW_NSCC)
+    forwarding_.packets[ack].priority = kCnpPriority; // Ultra Ethernet's ACKs have a traffic class before data's.
   stamp(ack, received);
   hosts_.send_reply(ack, now);
 }
