@@ -61,7 +61,7 @@ def test_spraying_ends_a_collision() -> None:
         assert times == pytest.approx([1.1] * len(times))
 
 
-@pytest.mark.parametrize("routing", [{"name": "adaptive"}, {"name": "flowlet", "gap_us": 5}])
+@pytest.mark.parametrize("routing", [{"name": "adaptive"}, {"name": "flowlet", "gap_us": 5}, {"name": "reps"}])
 def test_rules_that_need_packets_are_refused(routing: dict[str, str | int]) -> None:
     spec = trial(leaf_spine(routing=Routing.model_validate(routing)), {"a": ["s0", "s2"]})
     with pytest.raises(RoundaboutError, match=f"found {routing['name']}, allowed are static, ecmp, rail, spray"):

@@ -153,6 +153,8 @@ TRANSPORTS: tuple[dict[str, Any], ...] = (
     {"transport": {"name": "dcqcn", "T_us": 55, "retransmission": "selective_repeat"}},
     {"transport": {"name": "dcqcn", "retransmission": "selective_repeat"}, "routing": {"name": "spray"}},
     {"transport": {"name": "dcqcn", "retransmission": "selective_repeat"}, "routing": {"name": "adaptive"}},
+    {"transport": {"name": "nscc"}, "routing": {"name": "bitmap"}},
+    {"transport": {"name": "nscc"}, "routing": {"name": "reps"}},
     {"transport": {"name": "cubic"}, "queue": "drop-tail"},
     {"transport": {"name": "dctcp"}, "queue": "step"},
 )

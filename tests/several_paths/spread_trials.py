@@ -17,6 +17,9 @@ POLICIES: tuple[dict[str, Any], ...] = (
     {"name": "adaptive"},
     {"name": "flowlet", "gap_us": 5},
 )
+NSCC: dict[str, Any] = {"name": "nscc", "rto_min_us": 500}
+LEARNING: tuple[dict[str, Any], ...] = ({"name": "bitmap"}, {"name": "reps"})
+"""Policies whose senders learn of paths by ACKs of each packet."""
 BYTES, ALONE_MS = 1_000_000, 1.0
 
 

@@ -15,7 +15,7 @@ from roundabout.spec.routing import Flow, Routing
 from roundabout.spec.topology import Topology
 from roundabout.testbeds.packets.support import check_support
 from tests.several_paths.fabrics import leaf_spine, rails
-from tests.several_paths.spread_trials import BYTES, DCQCN, POLICIES, UNMARKED, routed, trial
+from tests.several_paths.spread_trials import BYTES, DCQCN, LEARNING, NSCC, POLICIES, UNMARKED, routed, trial
 from tests.two_phases import two_phases
 
 pytestmark = pytest.mark.unit
@@ -47,9 +47,9 @@ def test_a_flow_under_one_leaf_has_one_path() -> None:
     assert {hop.link.name: share for hop, share in shares.items()} == {"s0": 1.0, "s1": 1.0}
 
 
-@pytest.mark.parametrize("name", ["spray", "adaptive"])
-def test_packets_of_one_flow_take_all_paths_evenly(name: str) -> None:
-    played = play(trial(routed({"name": name}, spines=4), {"j": ["s0", "s2"]}))
+@pytest.mark.parametrize(("name", "transport"), [("spray", UNMARKED), ("adaptive", UNMARKED), ("bitmap", NSCC)])
+def test_packets_of_one_flow_take_all_paths_evenly(name: str, transport: dict[str, Any]) -> None:
+    played = play(trial(routed({"name": name}, spines=4), {"j": ["s0", "s2"]}, transport=transport))
     up = np.array([carried(played)["leaf0", f"spine{spine}"] for spine in range(4)])
     packets = -(-BYTES // PAYLOAD)
     assert up.sum() >= packets
@@ -70,9 +70,25 @@ def test_a_flow_with_gaps_takes_several_paths() -> None:
     assert all(abs(each / packets - round(each / packets)) < 0.1 for each in up)
 
 
-@pytest.mark.parametrize(("name", "least_ms", "most_ms"), [("spray", 1.9, 2.1), ("adaptive", 1.1, 1.15)])
-def test_the_shortest_queue_takes_from_a_slow_link_what_it_cannot_carry(
-    name: str, least_ms: float, most_ms: float
+@pytest.mark.parametrize("policy", LEARNING)
+def test_a_flow_takes_no_more_paths_than_it_has_entropies(policy: dict[str, Any]) -> None:
+    fabric = routed({**policy, "entropies": 2}, spines=4)
+    up = carried(play(trial(fabric, {"j": ["s0", "s2"]}, transport=NSCC)))
+    assert sum(up["leaf0", f"spine{spine}"] > 0 for spine in range(4)) <= 2
+
+
+@pytest.mark.parametrize(
+    ("name", "transport", "least_ms", "most_ms"),
+    [
+        ("spray", UNMARKED, 1.9, 2.1),
+        ("adaptive", UNMARKED, 1.1, 1.15),
+        ("spray", NSCC, 1.9, 2.3),
+        ("bitmap", NSCC, 1.1, 1.6),
+        ("reps", NSCC, 1.1, 1.3),
+    ],
+)
+def test_marks_and_the_shortest_queue_take_from_a_slow_link_what_it_cannot_carry(
+    name: str, transport: dict[str, Any], least_ms: float, most_ms: float
 ) -> None:
     # Two jobs send 8 Gbit/s each for a ms. Half of that takes a link of 4.3 Gbit/s 1.86 ms.
     fast = routed({"name": name})
@@ -81,7 +97,7 @@ def test_the_shortest_queue_takes_from_a_slow_link_what_it_cannot_carry(
         for link in fast.links
     ]
     topology = Topology.model_validate(fast.model_dump() | {"links": [each.model_dump() for each in slow]})
-    played = play(trial(topology, {"a": ["s0", "s2"], "b": ["s1", "s3"]}))
+    played = play(trial(topology, {"a": ["s0", "s2"], "b": ["s1", "s3"]}, transport=transport))
     last_ms = max(float(each["end_ps"].max()) / 1e9 for each in played.iterations.values())
     assert least_ms < last_ms < most_ms
 
@@ -131,16 +147,16 @@ def test_planes_need_no_link_between_them() -> None:
 @st.composite
 def spread_trials(draw: st.DrawFn, /, **fields: Any) -> TrialSpec:
     """Flows between random hosts of a random leaf-spine, some into the same host."""
-    policy = draw(st.sampled_from(POLICIES))
+    policy = draw(st.sampled_from((*POLICIES, *LEARNING)))
     leaves, spines, below = draw(st.integers(2, 3)), draw(st.integers(2, 4)), draw(st.integers(1, 3))
     topology = leaf_spine(leaves, spines, below, Routing(**policy))
     ends = st.lists(st.sampled_from(topology.hosts), min_size=2, max_size=2, unique=True)
     jobs = {f"j{number}": each for number, each in enumerate(draw(st.lists(ends, min_size=1, max_size=5)))}
     size = draw(st.integers(1, 400_000))
     profiles = {"p": two_phases(0.05, size, max(size / 5e6, 1e-3), pattern=draw(st.sampled_from(["pipeline", "ring"])))}
-    return trial(
-        topology.model_copy(update=fields), jobs, profiles=profiles, iterations=draw(st.integers(1, 3)), transport=DCQCN
-    )
+    transport = NSCC if policy in LEARNING else DCQCN
+    topology = topology.model_copy(update=fields)
+    return trial(topology, jobs, profiles=profiles, iterations=draw(st.integers(1, 3)), transport=transport)
 
 
 @settings(max_examples=40, deadline=None)
@@ -178,9 +194,10 @@ def test_packets_cross_links_of_shortest_paths_alone(spec: TrialSpec) -> None:
     assert found <= allowed | {ends[::-1] for ends in allowed}
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", [*POLICIES, *LEARNING])
 def test_a_seed_gives_the_same_packets(policy: dict[str, Any]) -> None:
-    spec = trial(routed(policy, spines=3), {"a": ["s0", "s2"], "b": ["s1", "s3"]}, transport=DCQCN)
+    transport = NSCC if policy in LEARNING else DCQCN
+    spec = trial(routed(policy, spines=3), {"a": ["s0", "s2"], "b": ["s1", "s3"]}, transport=transport)
     one, again = play(spec), play(spec)
     assert carried(one) == carried(again)
     assert all((one.iterations[name] == again.iterations[name]).all() for name in spec.jobs)
@@ -200,6 +217,14 @@ def test_transports_that_take_overtaken_packets_for_lost_are_refused(transport: 
     assert "routing.name=ecmp" in str(caught.value.hint)
 
 
+@pytest.mark.parametrize("policy", LEARNING)
+def test_transports_without_an_ack_of_each_packet_are_refused(policy: dict[str, Any]) -> None:
+    spec = trial(routed(policy), {"j": ["s0", "s2"]}, transport=UNMARKED)
+    with pytest.raises(UnsupportedError, match=f"dcqcn with routing {policy['name']}, allowed is swift") as caught:
+        check_support(spec, Fabric())
+    assert "routing.name=spray" in str(caught.value.hint)
+
+
 @pytest.mark.parametrize(
     "routing",
     [
@@ -207,6 +232,9 @@ def test_transports_that_take_overtaken_packets_for_lost_are_refused(transport: 
         {"name": "spray", "gap_us": 5},
         {"name": "ecmp", "planes": True},
         {"name": "flowlet", "gap_us": 5, "planes": True},
+        {"name": "spray", "entropies": 64},
+        {"name": "reps", "entropies": 100},
+        {"name": "bitmap", "planes": True},
     ],
 )
 def test_a_rule_has_its_own_fields(routing: dict[str, Any]) -> None:

@@ -147,7 +147,7 @@ def _plan_port(spec: TrialSpec, fabric: Fabric, ecn: Ecn, ports: Ports, hop: Hop
     )
 
 
-ROUTINGS = ("spray", "flowlet", "adaptive")
+ROUTINGS = ("spray", "flowlet", "adaptive", "bitmap", "reps")
 """By their numbers in native/c_api.h, from 1; 0 are routes that do not change."""
 
 
@@ -156,7 +156,8 @@ def plan_routing(topology: Topology) -> Structure:
     routing = topology.routing
     assert routing
     gap_ps = round((routing.gap_us or 0) * PS_PER_US)
-    return make_structure("routing_plan", policy=1 + ROUTINGS.index(routing.name), gap_ps=gap_ps)
+    policy = 1 + ROUTINGS.index(routing.name)
+    return make_structure("routing_plan", policy=policy, entropies=routing.entropies, gap_ps=gap_ps)
 
 
 def plan_nics(spec: TrialSpec, fabric: Fabric, seed: int) -> Structure:

@@ -13,8 +13,11 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 from roundabout.spec.base import Positive, Strict, drop_defaults
 from roundabout.spec.routing.five_tuple import FiveTuple, hash_parts
 
-SPREADING = ("spray", "flowlet", "adaptive")
+SPREADING = ("spray", "flowlet", "adaptive", "bitmap", "reps")
 """Rules by which packets of one flow may take different paths."""
+
+DEFAULT_ENTROPIES = 128
+"""Of uet-htsim's scenes of load balancing."""
 
 
 class Routing(Strict):
@@ -24,12 +27,14 @@ class Routing(Strict):
     draws it. Collisions depend on the seed; a result for one seed is an example.
     """
 
-    name: Literal["static", "ecmp", "rail", "spray", "flowlet", "adaptive"] = Field(
+    name: Literal["static", "ecmp", "rail", "spray", "flowlet", "adaptive", "bitmap", "reps"] = Field(
         description="`static`: by input port and destination host; `ecmp`: by a hash of a flow's five-tuple; `rail`: "
         "as `ecmp`, with several NICs a host, where a flow stays on its rail if both ends are on it; `spray`: each "
         "packet takes one of the equal paths, drawn by its sender; `flowlet`: a flow draws another path after a "
-        "silence of `gap_us`; `adaptive`: each switch chooses the port with the shortest queue. With the last three, "
-        "hosts may have several NICs, too"
+        "silence of `gap_us`; `adaptive`: each switch chooses the port with the shortest queue; `bitmap`: a sender "
+        "takes its `entropies` in turn, and skips those from which marks or losses came; `reps`: a packet takes the "
+        "entropy of one that was acknowledged without a mark, or else draws one. With the last five, hosts may have "
+        "several NICs, too"
     )
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = Field(
         default=1, description="of `static`, `ecmp` and `rail`: seed of the switches' hashes"
@@ -48,6 +53,11 @@ class Routing(Strict):
     gap_us: Positive | None = Field(
         default=None, description="of `flowlet`: silence after which a flow draws another path, in us"
     )
+    entropies: Annotated[int, Field(ge=2, le=2**16)] = Field(
+        default=DEFAULT_ENTROPIES,
+        description="of `bitmap` and `reps`: number of a flow's entropies, by which its sender chooses paths; a power "
+        "of two; default: that of uet-htsim's scenes",
+    )
     planes: bool = Field(
         default=False,
         description="of `spray` and `adaptive`: whether a flow's packets take all NICs of its hosts in turn, each to "
@@ -57,7 +67,8 @@ class Routing(Strict):
     @model_serializer(mode="wrap")
     def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Drop fields at their defaults, so that trial keys hashed before a field existed stay valid."""
-        return drop_defaults({"pxn": False, "gap_us": None, "planes": False}, handler(self))
+        since = {"pxn": False, "gap_us": None, "entropies": DEFAULT_ENTROPIES, "planes": False}
+        return drop_defaults(since, handler(self))
 
     @model_validator(mode="after")
     def _has_the_fields_of_its_rule(self) -> Self:
@@ -65,7 +76,16 @@ class Routing(Strict):
             raise ValueError("gap_us with `flowlet`, and with it alone")
         if self.planes and self.name not in {"spray", "adaptive"}:
             raise ValueError("planes with `spray` or `adaptive` alone")
+        if self.entropies != DEFAULT_ENTROPIES and not self.learns_paths:
+            raise ValueError("entropies with `bitmap` or `reps` alone")
+        if self.entropies & (self.entropies - 1):
+            raise ValueError("entropies: a power of two")
         return self
+
+    @property
+    def learns_paths(self) -> bool:
+        """Return True if senders choose paths by the marks and losses of earlier packets."""
+        return self.name in {"bitmap", "reps"}
 
     @property
     def spreads_packets(self) -> bool:

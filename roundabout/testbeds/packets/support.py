@@ -8,7 +8,7 @@ from roundabout.models.packets.hardware_defaults import payload_bytes, roce_payl
 from roundabout.models.packets.network import ecn_thresholds, number_ports
 from roundabout.models.packets.switches import plan_buffers
 from roundabout.models.packets.tcp import NAMES as TCP_NAMES
-from roundabout.models.packets.transports import Values, transport_values
+from roundabout.models.packets.transports import WINDOWED, Values, transport_values
 from roundabout.spec.cross_traffic import CrossTraffic
 from roundabout.spec.transports import Transport
 from roundabout.spec.trial_spec import TrialSpec
@@ -68,6 +68,8 @@ def _check_transport(where: str, transport: Transport, trial: TrialSpec) -> None
         raise UnsupportedError(f"{where}.{error.message}", error.hint) from None
     if trial.topology.spreads_packets and trial.topology.routing:
         _check_reordering(where, transport, values, trial.topology.routing.name)
+        if trial.topology.routing.learns_paths:
+            _check_acknowledgments(where, transport, trial.topology.routing.name)
 
 
 def _check_reordering(where: str, transport: Transport, values: Values, routing: str) -> None:
@@ -89,4 +91,14 @@ def _check_reordering(where: str, transport: Transport, values: Values, routing:
             f"{where}.transport.retransmission: found go_back_n with routing {routing}, allowed is selective_repeat: "
             "packets overtake each other, and go-back-N takes them for lost",
             "add --set transport.retransmission=selective_repeat, or choose --set routing.name=ecmp",
+        )
+
+
+def _check_acknowledgments(where: str, transport: Transport, routing: str) -> None:
+    """Raise UnsupportedError if the transport's receivers do not acknowledge each packet with its mark."""
+    if transport.name not in WINDOWED:
+        raise UnsupportedError(
+            f"{where}.transport: found {transport.name} with routing {routing}, allowed is {', '.join(WINDOWED)}: "
+            "senders learn of paths by an ACK of each packet with its mark",
+            "choose another transport, or --set routing.name=spray",
         )

@@ -34,6 +34,19 @@ def test_a_permutation_ends_with_the_busiest_link() -> None:
     assert max(scenes.times_us(spec)) == pytest.approx(527.755, rel=0.02)
 
 
+def test_a_permutation_of_nscc_ends_as_soon_as_in_htsim() -> None:
+    [row] = scenes.single_paths(range(1, 4), scenes.SINGLE_PATHS[:1])
+    assert sum(row.ours) / 3 == pytest.approx(row.theirs, rel=0.06)
+
+
+@pytest.mark.parametrize(("routing", "theirs_us"), [("bitmap", 203.826), ("reps", 195.124)])
+def test_senders_that_avoid_marked_paths_end_as_soon_as_in_htsim(routing: str, theirs_us: float) -> None:
+    """Theirs acknowledges each packet, too (perm_128n_128c_2MB.cm, -paths 128 -sack_threshold 4000)."""
+    flows = scenes.matrix(128, scenes.draw_permutation(128, 1))
+    spec = scenes.build(flows, scenes.tree(8), {**scenes.NSCC, "routing": {"name": routing}})
+    assert max(scenes.times_us(spec)) == pytest.approx(theirs_us, rel=0.025)
+
+
 def test_dcqcn_shares_a_port_as_in_hpccs_simulator() -> None:
     found = list(scenes.hpcc(range(1, 2)))
     assert [row.ours for row in found] == [[pytest.approx(row.theirs, rel=0.05)] for row in found]

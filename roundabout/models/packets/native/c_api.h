@@ -64,13 +64,15 @@ struct buffer_plan {
   int64_t is_lossless;
 };
 
-enum { FIXED_ROUTES, SPRAY, FLOWLET, ADAPTIVE };
+enum { FIXED_ROUTES, SPRAY, FLOWLET, ADAPTIVE, BITMAP, REPS };
 
 /* How packets find their paths. Without fixed routes, switches choose among the next hops on shortest paths: by a hash
- * of the entropy that a sender draws for each packet or flowlet, or by the shortest queue. */
+ * of the entropy that a sender draws for each packet or flowlet, or chooses by marks and losses, or by the shortest
+ * queue. */
 struct routing_plan {
   uint32_t policy;
-  int64_t gap_ps; /* of a flowlet: after a longer silence the sender draws another entropy */
+  uint32_t entropies; /* of a flow, by BITMAP and REPS: a power of two up to 65,536 */
+  int64_t gap_ps;     /* of a flowlet: after a longer silence the sender draws another entropy */
 };
 
 enum { CNP_PER_QP, CNP_PER_HOST, CNP_PER_PORT };

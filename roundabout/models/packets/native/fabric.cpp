@@ -91,7 +91,12 @@ std::uint32_t Fabric::copy_route(std::uint32_t route) {
   if (route == kNone || !is_chosen(route))
     return route;
   const PathSet &like = path_sets_[route & ~kChosen];
-  path_sets_.push_back({.first_plane = like.first_plane, .planes = like.planes});
+  return number_path_set({.first_plane = like.first_plane, .planes = like.planes});
+}
+
+std::uint32_t Fabric::number_path_set(PathSet paths) {
+  choice_->begin(paths);
+  path_sets_.push_back(paths);
   return static_cast<std::uint32_t>(path_sets_.size() - 1) | kChosen;
 }
 
@@ -105,8 +110,7 @@ std::uint32_t Fabric::add_path_set(std::span<const std::uint32_t> from, std::spa
     const std::uint32_t last = to[i % to.size()] ^ 1, to_switch = next_hops_.from(last);
     planes_.push_back({from[i], last, to_switch, next_hops_.add_destination(to_switch), from_host});
   }
-  path_sets_.push_back(paths);
-  return static_cast<std::uint32_t>(path_sets_.size() - 1) | kChosen;
+  return number_path_set(paths);
 }
 
 std::uint32_t Fabric::mark_counter(std::uint32_t port, std::uint32_t host) {

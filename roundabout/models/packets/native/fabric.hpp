@@ -3,7 +3,7 @@
 #pragma once
 
 #include "roundabout/models/packets/native/c_api.h"
-#include "roundabout/models/packets/native/path_choice.hpp"
+#include "roundabout/models/packets/native/paths/path_choice.hpp"
 #include "roundabout/models/packets/native/switches/next_hops.hpp"
 #include "roundabout/models/packets/native/switches/port.hpp"
 
@@ -54,6 +54,12 @@ public:
     return is_chosen(packet.hop) ? packet.link : route_[packet.hop - 1];
   }
 
+  // Gives the fate of a packet that was sent over a route to the choice of its next paths.
+  void learn(std::uint32_t route, std::uint16_t entropy, PathFeedback feedback, Picos now) {
+    if (is_chosen(route))
+      choice_->learn(path_sets_[route & ~kChosen], entropy, feedback, now);
+  }
+
   // Data takes its payload's time at the payload rate, but at least its whole frame's time at the line rate, which is
   // longer for short packets.
   Picos transmission_time(const Port &port, const Packet &packet) const {
@@ -99,6 +105,7 @@ private:
   std::uint32_t add_route(std::span<const std::uint32_t> ports, std::uint32_t host);
   std::uint32_t add_path_set(std::span<const std::uint32_t> from, std::span<const std::uint32_t> to,
                              std::uint32_t from_host);
+  std::uint32_t number_path_set(PathSet paths);
   std::uint32_t begin_chosen(Packet &packet, std::uint32_t route, Picos now);
   std::uint32_t choose_port(Packet &packet, std::uint32_t link, Picos now);
   std::uint32_t least_loaded(std::span<const std::uint32_t> group, int priority, Picos now);

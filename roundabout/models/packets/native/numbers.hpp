@@ -27,6 +27,9 @@ public:
     return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
   }
 
+  // In [0, count).
+  std::uint32_t below(std::uint32_t count) { return static_cast<std::uint32_t>(uniform() * count); }
+
 private:
   std::uint64_t state_;
 };

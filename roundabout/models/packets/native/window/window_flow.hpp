@@ -11,6 +11,7 @@ namespace packets {
 
 struct SentPacket {
   std::int64_t order = 0; // of its last transmission among all of its flow
+  std::uint16_t entropy = 0;
   bool is_acked = false;
   bool is_lost = false; // and is to be sent again
   bool was_resent = false;

@@ -141,9 +141,11 @@ std::uint32_t WindowSender::send(std::uint32_t index, Picos now) {
   const Bytes seq = pair.acked + static_cast<Bytes>(place) * nic_.payload_bytes;
   const Bytes payload = payload_at(pair, seq);
   const std::uint32_t which = hosts_.make_data(index, seq, payload, nic_.header_bytes, now);
-  forwarding_.packets[which].wants_ack = true;
-  stamp(which, {.seq = seq, .sent_at = now});
+  Packet &packet = forwarding_.packets[which];
+  packet.wants_ack = true;
+  stamp(which, {.seq = seq, .sent_at = now, .entropy = packet.entropy});
   flow.sent[place].order = ++flow.transmissions;
+  flow.sent[place].entropy = packet.entropy;
   if (flow.in_flight == 0)
     flow.progress_at = now;
   flow.in_flight += payload;
@@ -168,6 +170,7 @@ void WindowSender::take_ack(const Packet &ack, std::uint32_t which, Picos now) {
   WindowFlow &flow = flows_[pair.window];
   const Stamp stamp = stamps_[which];
   const bool is_new = ack.seq > pair.acked;
+  fabric_.learn(pair.out, stamp.entropy, ack.echo ? PathFeedback::kMarked : PathFeedback::kClean, now);
   const Bytes acked = acknowledge(pair, flow, stamp.seq);
   if (acked > 0) {
     const Picos rtt = now - stamp.sent_at;
@@ -229,19 +232,20 @@ void WindowSender::find_losses(QueuePair &pair, WindowFlow &flow, Picos now) {
         continue;
       break;
     }
-    lose(pair, flow, place);
+    lose(pair, flow, place, now);
     const Bytes seq = pair.acked + static_cast<Bytes>(place) * nic_.payload_bytes;
     window_on_loss(flow.control, now, payload_at(pair, seq), flow.in_flight);
   }
   pair.repairs = flow.lost > 0;
 }
 
-void WindowSender::lose(const QueuePair &pair, WindowFlow &flow, std::size_t place) {
+void WindowSender::lose(const QueuePair &pair, WindowFlow &flow, std::size_t place, Picos now) {
   const Bytes seq = pair.acked + static_cast<Bytes>(place) * nic_.payload_bytes;
   flow.sent[place].is_lost = true;
   flow.lost++;
   flow.in_flight -= payload_at(pair, seq);
   flow.first_lost = std::min(flow.first_lost, place);
+  fabric_.learn(pair.out, flow.sent[place].entropy, PathFeedback::kLost, now);
 }
 
 void WindowSender::on_timeout(QueuePair &pair, WindowFlow &flow, Picos now) {
@@ -251,7 +255,7 @@ void WindowSender::on_timeout(QueuePair &pair, WindowFlow &flow, Picos now) {
       continue;
     if (first == 0)
       first = payload_at(pair, pair.acked + static_cast<Bytes>(place) * nic_.payload_bytes);
-    lose(pair, flow, place);
+    lose(pair, flow, place, now);
   }
   pair.repairs = flow.lost > 0;
   flow.timeouts++;

@@ -17,6 +17,7 @@ namespace packets {
 struct Stamp {
   Bytes seq; // of the data packet
   Picos sent_at;
+  std::uint16_t entropy;
 };
 
 class WindowSender {
@@ -51,7 +52,7 @@ private:
   Bytes acknowledge(const QueuePair &pair, WindowFlow &flow, Bytes seq); // Returns its bytes if they are new.
   void measure(WindowFlow &flow, Picos rtt);
   void find_losses(QueuePair &pair, WindowFlow &flow, Picos now);
-  void lose(const QueuePair &pair, WindowFlow &flow, std::size_t place);
+  void lose(const QueuePair &pair, WindowFlow &flow, std::size_t place, Picos now);
   void pop_acked(QueuePair &pair, WindowFlow &flow, Bytes expected);
   void on_timeout(QueuePair &pair, WindowFlow &flow, Picos now);
   void stamp(std::uint32_t which, const Stamp &stamp);
