@@ -4,8 +4,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from threading import Event
-from typing import Any
+from typing import Any, Literal
 
 from analysis.attribution.counterfactuals import CAUSES, Cause
 from analysis.attribution.decomposition import AttributionError, MeasuredTrial, Models, Source, decompose
@@ -17,7 +18,7 @@ from analysis.statistics.intervals import mean_of
 from roundabout.spec.base import Level
 from roundabout.store import Run
 
-SCHEMA = 1
+SCHEMA: Literal[1] = 1
 """Version of the record."""
 
 MIN_SHARE = 0.01
@@ -79,7 +80,7 @@ class JobDelay(Result):
 class Attribution(Result):
     """The delays of all jobs of a run. `model` is the testbed whose model stands for the run's."""
 
-    schema_version: int = SCHEMA
+    schema_version: Literal[1] = SCHEMA
     experiment: str
     run: str
     testbed: str
@@ -133,13 +134,16 @@ def attribute_delays(  # noqa: PLR0913, PLR0917 - what is explained, by what, an
     Raises:
         RoundaboutError: a model cannot play a trial.
     """
+    steps = sum(1 + len(trial.mean_ms) for trial in chosen.trials.values())
+    done = count(1)
 
     def explain(key: str, stopped: Event) -> dict[str, dict[Source, float]]:
         trial = chosen.trials[key]
-        return decompose(trial, open_models(key, trial, stopped.is_set))
+        models = open_models(key, trial, stopped.is_set)
+        return decompose(trial, models, lambda: progress(next(done) / steps))
 
     plays = [partial(explain, key) for key in chosen.trials]
-    found = play_all(plays, processors, lambda _, left: progress(1 - left / len(plays)))
+    found = play_all(plays, processors, lambda _, __: None)
     parts = dict(zip(chosen.trials, found, strict=True))
     jobs = [each for cell in chosen.cells for each in _job_delays(cell, chosen.trials, parts)]
     return Attribution(

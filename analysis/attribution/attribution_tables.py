@@ -16,8 +16,8 @@ FINE_MS = 10.0
 """Iterations shorter than this, alone, are shown with three decimals of a millisecond in place of one."""
 
 EXPLAINED = (
-    "Parts of the mean iteration time less the profile's; a part below 0 makes iterations shorter. unexplained: "
-    "measured less computed by the model. docs/how-to/explain.md says how parts are computed."
+    "parts of the mean iteration time less the profile's; a part below 0 makes iterations shorter; unexplained: "
+    "measured less computed by the model; docs/how-to/explain.md says how parts are computed"
 )
 
 
@@ -104,6 +104,8 @@ def figure(found: Attribution) -> Figure:
     parts = [[part for part in job.parts if job.is_notable(part.ms)] for job in found.jobs]
     causes = dict.fromkeys(describe(part) for each in parts for part in each)
     colours = dict(zip(causes, cycle(style.FREE), strict=False))
+    if "unexplained" in colours:
+        colours["unexplained"] = style.FAINT
     rows = len(found.jobs) + 0.6 * len(causes)
     drawn, (axes,) = style.new_figure(1, 1, 1.0 + 0.4 * rows)
     for place, own in enumerate(parts):

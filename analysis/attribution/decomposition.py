@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The delay of a trial's jobs, taken apart: causes are removed one after the other, and the trial is played again."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -59,13 +59,16 @@ class Models:
     is_own: bool = False
 
 
-def decompose(trial: MeasuredTrial, models: Models) -> dict[str, dict[Source, float]]:
+def decompose(
+    trial: MeasuredTrial, models: Models, advance: Callable[[], None] = lambda: None
+) -> dict[str, dict[Source, float]]:
     """Return the parts of each measured job's delay against its profile, ms an iteration, by their source.
 
     Parts sum to the measured mean iteration time less the profile's. Causes are removed one after the other, each in
     addition to those before, and a part is the time that the removal saves: link events, the transport (the trial is
     played at flow level with fair shares), colliding paths, time-shift agents, the slowest worker, and computing times
-    that differ from the profile's. The rest is divided among other jobs and cross traffic by Shapley values.
+    that differ from the profile's. The rest is divided among other jobs and cross traffic by Shapley values. `advance`
+    is called once before the first job's parts are complete, and once after each job's.
 
     Raises RoundaboutError if a model cannot play the trial, and AttributionError if a job ends no iteration in it.
     """
@@ -79,12 +82,14 @@ def decompose(trial: MeasuredTrial, models: Models) -> dict[str, dict[Source, fl
         for job, own in parts.items():
             own[_source(cause, job, trial.spec)] = times[job] - after[job]
         now, times = then, after
+    advance()
     game = _SharingGame(now)
     for job, own in parts.items():
         for source, part in game.attribute(job, trial.seed):
             own[source] = part
         whole = trial.mean_ms[job] - trial.spec.jobs[job].profile.alone_ms
         own[Source("unexplained")] = whole - sum(own.values())
+        advance()
     return parts
 
 

@@ -17,6 +17,7 @@ from analysis.reading.cells import experiment_of
 from analysis.reading.disturbance import MARK, describe_effect
 from analysis.render import screen
 from analysis.render.page import markdown_html, render_document
+from analysis.reports.delays import delays_html
 from analysis.statistics.intervals import repeated_looks
 from analysis.studies import DEFAULT, find_study, study_of
 from roundabout.core.errors import RoundaboutError
@@ -78,8 +79,11 @@ def execute_report(run: Run) -> NotebookNode:
 
 
 def write_report(run: Run) -> Path:
-    """Execute the notebook of the run's study and write its report.html; return the path. Raises ReportError."""
-    body = Markup("\n").join(_parts(execute_report(run)))
+    """Execute the notebook of the run's study and write its report.html; return the path. Raises ReportError.
+
+    Attributed delays that `roundabout explain --report` has stored are the last section.
+    """
+    body = Markup("\n").join([*_parts(execute_report(run)), delays_html(run)])
     path = run.path / "report.html"
     write_text(path, render_document(f"{run.experiment} {run.id}", body))
     return path

@@ -10,9 +10,12 @@ import numpy as np
 MAX_EXACT = 6
 """Players for which all 2^n coalitions are valued; with more, orders of players are drawn."""
 
-ORDERS = 64
+ORDERS = 32
 """Drawn orders of players. Each second one is the reverse of the one before, which lowers the variance (Mitchell,
 Cooper, Frank and Holmes, Sampling Permutations for Shapley Value Estimation, JMLR 2022, section 2.2).
+
+Of 14 jobs of cluster-slice, parts of one job were off by 0.5 % of its iteration at most, by four seeds beside 256
+orders; with 16 orders by 0.6 %, with 64 by 0.3 %.
 """
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run on disk. An attempt is written to `partial/` and committed by one rename; no measurement is overwritten.
 
-manifest.json  experiment.yaml  trials.parquet  summary.json  report.html
+manifest.json  experiment.yaml  trials.parquet  summary.json  delays.json  report.html
 trials/<key>/          the committed attempt: the valid one, else the least disturbed one, else the last one
 rejected/<key>-<n>/    attempts that were invalid and repeated, or that another process replaced
 references/<key>-<n>/  further measurements of a trial on the other machines of a sweep

@@ -3,7 +3,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,7 +11,10 @@ from roundabout.cli.models.progress import show_part
 from roundabout.cli.options import Json, Picture, Runs, WhichRun, check_picture, save_picture
 from roundabout.store import Run
 from roundabout.terminal.lines import print_warning
-from roundabout.terminal.screen import Screen
+from roundabout.terminal.screen import Screen, show_paths
+
+if TYPE_CHECKING:
+    from analysis.attribution.attribution import Attribution
 
 
 def command(  # noqa: PLR0913, PLR0917 - one a command-line option
@@ -35,6 +38,9 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         int | None, typer.Option(min=1, help="Trials that are played at once. Default: one for each processor.")
     ] = None,
     picture: Picture = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="Store the delays in the run, and rewrite its report with them.")
+    ] = False,
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:
@@ -42,7 +48,8 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 
     Models play each trial again without one cause after the other: link events, the congestion control, colliding
     paths, time-shift agents, the slowest worker, varying computing times, and each other job and cross traffic. The
-    parts sum to the measured delay; what the models do not explain is a row of its own. The run is not changed.
+    parts sum to the measured delay; what the models do not explain is a row of its own. Without --report, the run is
+    not changed.
     """
     from analysis.attribution import attribution_tables as shown  # noqa: PLC0415 - takes long to import
     from analysis.render import screen  # noqa: PLC0415
@@ -62,6 +69,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         )
     if picture:
         save_picture(shown.figure(found), picture)
+    page = _rewrite_report(run, found) if report else None
     if as_json:
         print(json.dumps(found.record(), indent=2))
         return
@@ -70,3 +78,14 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         console.print(line, highlight=False)
     console.print(screen.table_renderable(shown.table(found)))
     console.print(shown.origin(found), highlight=False, style="dim")
+    if page:
+        show_paths(console, page, run.path)
+
+
+def _rewrite_report(run: Run, found: "Attribution") -> Path:
+    """Store the delays in the run, rewrite its report, and return the report's path. Raises RoundaboutError."""
+    from analysis.reports.delays import store_delays  # noqa: PLC0415 - takes long to import
+    from analysis.reports.report import write_report  # noqa: PLC0415
+
+    store_delays(run, found)
+    return write_report(run)

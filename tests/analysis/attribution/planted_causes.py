@@ -21,7 +21,7 @@ ITERATIONS = 8
 class Planted:
     """A trial with a cause of delay of j1, and the cause with its name if it has one; None without any.
 
-    `slowed` is a factor of j1's computing times on its slowest worker, which a model is told and the spec is not.
+    `slowed` is a factor of j1's computing times on its slowest worker. The model gets it, the spec lacks it.
     `mean_slowed` is the mean of the factor over workers.
     """
 

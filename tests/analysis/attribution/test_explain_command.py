@@ -11,6 +11,7 @@ import pytest
 
 from analysis.attribution import attribution_tables
 from analysis.attribution.attribution import Attribution
+from analysis.reports.delays import delays_html, store_delays, stored_delays
 from roundabout import api
 from roundabout.cli.main import main
 from roundabout.runner.testbed import Outcome
@@ -90,6 +91,17 @@ def test_picture_has_a_bar_for_each_job(run, tmp_path):
     assert picture.read_text().startswith("<?xml")
     (axes,) = attribution_tables.figure(api.explain_delays(run)).axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["alone j1", "alone j2", "fair j1", "fair j2"]
+
+
+def test_report_shows_stored_delays_until_the_run_has_other_trials(tmp_path):
+    run = compute(tmp_path)
+    found = api.explain_delays(run)
+    assert delays_html(run) == ""
+    store_delays(run, found)
+    assert stored_delays(run) == found
+    assert attribution_tables.sentences(found)[-1] in delays_html(run)
+    run.write_manifest({**run.manifest, "warnings": ["another"]})
+    assert delays_html(run) == ""
 
 
 def test_slowest_worker_is_read_from_the_workers_of_a_stored_run(tmp_path):
