@@ -65,6 +65,9 @@ def broken_links(page: Path, root: Path, files: set[str]) -> Iterator[str]:
 
 
 def _without_code(text: str) -> str:
-    """Return `text` with code replaced by spaces, so that places in it stay the same."""
-    blank = _CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    """Return `text` with code replaced by dots and spaces, so that places in it stay the same.
+
+    A paragraph that begins with code must not look indented: spaces would hide its links.
+    """
+    blank = _CODE.sub(lambda found: re.sub(r"[^\n]", ".", found[0]), text)
     return _INDENTED.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), blank)

@@ -63,6 +63,7 @@ def test_titles_in_the_navigation_are_short():
         ("see [a](b.md#c-d) and [e](#f)", ["b.md", ""]),
         ("[a](https://example.org/b.md) `[c](d.md)`", []),
         ("```\n[a](b.md)\n```\n\n    [c](d.md)\n", []),
+        ("text\n\n`code` [a](b.md)\n", ["b.md"]),
     ],
 )
 def test_links_are_found_outside_code(text: str, paths: list[str]):
