@@ -17,6 +17,8 @@ from pathlib import Path
 
 from docgen.generation import DOCS, write_all
 from docgen.links import Link, find_links
+from docgen.playground.engine import write_playground
+from roundabout.core.errors import RoundaboutError
 from roundabout.core.paths import ROOT
 
 BUILD = ROOT / "build"
@@ -43,6 +45,11 @@ def main() -> int:
     for path in write_all():
         print(f"{path.relative_to(ROOT)} was not current, and is now")
     stage(DOCS, PAGES)
+    try:
+        write_playground(PAGES / "playground")
+    except RoundaboutError as error:
+        print(f"error: {error.message}\n  {error.hint}", file=sys.stderr)
+        return error.exit_code
     configuration = BUILD / "mkdocs.yml"
     configuration.write_text(
         f"{(ROOT / 'mkdocs.yml').read_text()}nav:\n{format_navigation((DOCS / INDEX).read_text())}"

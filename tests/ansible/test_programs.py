@@ -45,6 +45,8 @@ OPTIONAL = {
     "mpirun": "make proof installs it",
     **dict.fromkeys(("munged", "slurmctld", "slurmd"), "make proof installs them"),
     **dict.fromkeys(("prometheus", "promtool"), "make dashboards installs it"),
+    "clang++-16": "make docs installs it",
+    "node": "make proof installs it",
     **dict.fromkeys(("mmdebstrap", "qemu-img", "qemu-system-x86_64"), "make rack-in-vms installs it"),
 }
 EXAMINATION = "roundabout/testbeds/rack/programs/examination.sh"  # It checks each program before it calls it.
