@@ -36,6 +36,7 @@ class DelayPart(Result):
     cause: Cause
     name: str = ""
     link: str | None = None
+    beside: str = ""
     ms: CellFigure
 
 
@@ -213,6 +214,7 @@ def _delay_parts(repetitions: Sequence[Parts]) -> tuple[DelayPart, ...]:
             cause=source.cause,
             name=source.name,
             link=source.link,
+            beside=source.beside,
             ms=CellFigure.of(mean_of([each.get(source, 0.0) for each in repetitions])),
         )
         for source in ordered

@@ -53,7 +53,7 @@ def describe(part: DelayPart) -> str:
         "job": f"{part.name}{at}",
         "cross traffic": f"cross traffic {part.name}{at}",
         "link events": f"events of {part.link}",
-        "transport": f"{part.name} against fair sharing",
+        "transport": f"{part.name} against fair sharing" + (f" beside {part.beside}" if part.beside else ""),
         "colliding paths": f"colliding paths{at}",
         "time-shift agent": "its time-shift agent",
         "slowest worker": "its slowest worker",

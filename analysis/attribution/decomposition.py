@@ -29,11 +29,15 @@ class AttributionError(RoundaboutError):
 
 
 class Source(NamedTuple):
-    """A cause of delay: its kind, the job, cross traffic or transport that it is, and the link where it acts."""
+    """A cause of delay: its kind, the job, cross traffic or transport that it is, and the link where it acts.
+
+    `beside` is the other job or cross traffic beside which a transport acts, if its part is divided.
+    """
 
     cause: Cause
     name: str = ""
     link: str | None = None
+    beside: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,12 +55,14 @@ class Models:
     """The models that play a trial again.
 
     `replay` stands for the testbed; `is_own` is True if the trial's own times came from the same version of it.
-    `share` is the flow-level model.
+    `share` is the flow-level model. With `divides_transport`, the part of the transport is divided among other jobs
+    and cross traffic, too.
     """
 
     replay: Play
     share: Play
     is_own: bool = False
+    divides_transport: bool = False
 
 
 def decompose(
@@ -68,7 +74,8 @@ def decompose(
     addition to those before, and a part is the time that the removal saves: link events, the transport (the trial is
     played at flow level with fair shares), colliding paths, time-shift agents, the slowest worker, and computing times
     that differ from the profile's. The rest is divided among other jobs and cross traffic by Shapley values. `advance`
-    is called once before the first job's parts are complete, and once after each job's.
+    is called once before the first job's parts are complete, and once after each job's. What a transport does beside
+    other jobs is a part for each of them with `divides_transport` of the models.
 
     Raises RoundaboutError if a model cannot play the trial, and AttributionError if a job ends no iteration in it.
     """
@@ -79,14 +86,17 @@ def decompose(
         if then == now:
             continue
         after = _play(then)
+        divided = _SharingGame(now, then) if cause == "transport" and models.divides_transport else None
         for job, own in parts.items():
-            own[_source(cause, job, trial.spec)] = times[job] - after[job]
+            source = _source(cause, job, trial.spec)
+            own.update(_divide(divided, source, job, trial.seed) if divided else {source: times[job] - after[job]})
         now, times = then, after
     advance()
     game = _SharingGame(now)
     for job, own in parts.items():
-        for source, part in game.attribute(job, trial.seed):
-            own[source] = part
+        for name, link, part in game.divide(job, trial.seed):
+            own[Source("job" if name in trial.spec.jobs else "cross traffic", name, link)] = part
+        own[Source("own links")] = game.alone_ms(job) - trial.spec.jobs[job].profile.alone_ms
         whole = trial.mean_ms[job] - trial.spec.jobs[job].profile.alone_ms
         own[Source("unexplained")] = whole - sum(own.values())
         advance()
@@ -106,6 +116,12 @@ def _removals(now: Counterfactual, computing: Computing, share: Play) -> Iterato
     now = now._replace(stretches=computing.mean)
     yield "slowest worker", now
     yield "computing time", now._replace(stretches=dict.fromkeys(now.spec.jobs, (1.0,)))
+
+
+def _divide(game: "_SharingGame", source: Source, job: str, seed: int) -> dict[Source, float]:
+    """Return the part of a source that a job has alone, and those that it has beside others, ms."""
+    beside = {source._replace(link=link, beside=name): part for name, link, part in game.divide(job, seed)}
+    return {source: game.alone_ms(job), **beside}
 
 
 def _source(cause: Cause, job: str, spec: TrialSpec) -> Source:
@@ -141,28 +157,37 @@ def _play(what: Counterfactual) -> dict[str, float]:
 
 
 class _SharingGame:
-    """The game of jobs and cross traffic that share links: the value for a job is its mean iteration time, ms."""
+    """The game of jobs and cross traffic that share links. The value for a job is its mean iteration time, ms.
 
-    def __init__(self, trial: Counterfactual) -> None:
-        self._trial = trial
+    With `less`, the value is the mean less that of the other counterfactual.
+    """
+
+    def __init__(self, trial: Counterfactual, less: Counterfactual | None = None) -> None:
+        self._trial, self._less = trial, less
         self._uses = link_uses(trial.spec)
         self._groups = meeting_groups(trial.spec, self._uses)
         self._played: dict[frozenset[str], dict[str, float]] = {}
 
-    def attribute(self, job: str, seed: int) -> Iterator[tuple[Source, float]]:
-        """Yield the parts of the job's delay from each other job and cross traffic, and from its own links."""
+    def divide(self, job: str, seed: int) -> Iterator[tuple[str, str | None, float]]:
+        """Yield each player that meets the job, also by way of others, the link, and its part of the value, ms."""
         group = next(each for each in self._groups if job in each)
         order = (*self._trial.spec.jobs, *self._trial.spec.cross_traffic)
         players = [name for name in order if name in group and name != job]
         for name, part in shapley_values(players, lambda present: self._value(job, present), seed).items():
-            cause: Cause = "job" if name in self._trial.spec.jobs else "cross traffic"
-            yield Source(cause, name, meeting_link(self._uses, job, [name])), part
-        own = self._value(job, frozenset()) - self._trial.spec.jobs[job].profile.alone_ms
-        yield Source("own links"), own
+            yield name, meeting_link(self._uses, job, [name]), part
+
+    def alone_ms(self, job: str) -> float:
+        """Return the value without other players, ms."""
+        return self._value(job, frozenset())
 
     def _value(self, job: str, others: frozenset[str]) -> float:
         present = others | {job}
         if present not in self._played:
-            spec = without_traffic(self._trial.spec, present)
-            self._played[present] = _play(self._trial._replace(spec=spec))
+            found = _play(self._present(self._trial, present))
+            less = _play(self._present(self._less, present)) if self._less else dict.fromkeys(found, 0.0)
+            self._played[present] = {name: found[name] - less[name] for name in found}
         return self._played[present][job]
+
+    @staticmethod
+    def _present(trial: Counterfactual, names: frozenset[str]) -> Counterfactual:
+        return trial._replace(spec=without_traffic(trial.spec, names))

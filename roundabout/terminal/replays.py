@@ -2,7 +2,7 @@
 """The models that play the trials of a stored run again."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from analysis.attribution.attribution import Attribution, attribute_delays, choose_trials
 from analysis.attribution.decomposition import MeasuredTrial, Models
@@ -21,11 +21,13 @@ FLOW_LEVEL, PACKET_LEVEL = "fluid", "packets"
 class ReplayModels:
     """The models that play the trials of a run: one that stands for its testbed, and the flow-level model.
 
-    `is_own` is True if this version of the first one computed the run. `notes` say why another model is not used.
+    `is_own` is True if this version of the first one computed the run. With `divides_transport`, the transport's part
+    is divided among other jobs. `notes` say why another model is not used.
     """
 
     provider: TestbedProvider
     is_own: bool
+    divides_transport: bool = False
     notes: tuple[str, ...] = ()
 
     @property
@@ -48,7 +50,8 @@ class ReplayModels:
         )
         share = find_provider({"testbed": FLOW_LEVEL}).open_replay(planned, is_stopped)
         is_flow_level = self.name == FLOW_LEVEL
-        return Models(share if is_flow_level else self.provider.open_replay(planned, is_stopped), share, self.is_own)
+        replay = share if is_flow_level else self.provider.open_replay(planned, is_stopped)
+        return Models(replay, share, self.is_own, self.divides_transport)
 
 
 def explain_run(  # noqa: PLR0913 - as on the command line
@@ -57,6 +60,7 @@ def explain_run(  # noqa: PLR0913 - as on the command line
     levels: Sequence[str] = (),
     model: str | None = None,
     repetitions: int | None = None,
+    divides_transport: bool = False,
     processors: int | None = None,
     progress: Callable[[float], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
@@ -64,13 +68,15 @@ def explain_run(  # noqa: PLR0913 - as on the command line
     """Return what delays the jobs of a run, by models that play its trials again.
 
     `levels`, `repetitions`, `processors` and `progress` are those of `choose_trials` and `attribute_delays`; `model` is
-    the testbed whose model plays the trials, chosen by the run if None. `warn` receives notes on the choice.
+    the testbed whose model plays the trials, chosen by the run if None. With `divides_transport`, the transport's part
+    is divided among other jobs, which plays all groups of jobs by that model. `warn` receives notes on the choice.
 
     Raises AttributionError, UsageError, StoreError, and the error of a model that cannot play a trial.
     """
     cached = CachedRun(run)
     chosen = choose_trials(cached, levels, repetitions)
     models = choose_models(cached, [trial.spec for trial in chosen.trials.values()], model)
+    models = replace(models, divides_transport=divides_transport)
     for note in models.notes:
         warn(note)
     return attribute_delays(cached, chosen, models.open, models.name, processors, progress)
@@ -101,8 +107,9 @@ def choose_models(run: Run, specs: Sequence[TrialSpec], requested: str | None = 
     except RoundaboutError as error:
         provider = find_provider({"testbed": FLOW_LEVEL})
         _check(provider, specs)
-        return ReplayModels(provider, False, (f"played flow by flow, because packet by packet {error.message}",))
-    return ReplayModels(provider, False)
+        note = f"trials are played flow by flow, because the packet-level model refuses them: {error.message}"
+        return ReplayModels(provider, is_own=False, notes=(note,))
+    return ReplayModels(provider, is_own=False)
 
 
 def _own_model(run: Run) -> str | None:

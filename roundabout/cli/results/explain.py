@@ -37,6 +37,14 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Trials that are played at once. Default: one for each processor.")
     ] = None,
+    divide: Annotated[
+        bool,
+        typer.Option(
+            "--divide-transport",
+            help="Also divide the congestion control's part by the jobs beside which it arises. Plays all groups of "
+            "jobs, which takes longer.",
+        ),
+    ] = False,
     picture: Picture = None,
     report: Annotated[
         bool, typer.Option("--report", help="Store the delays in the run, and rewrite its report with them.")
@@ -63,6 +71,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
             levels=only or (),
             model=model,
             repetitions=repetitions,
+            divides_transport=divide,
             processors=jobs,
             progress=progress,
             warn=print_warning,

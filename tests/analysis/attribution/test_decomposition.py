@@ -2,6 +2,7 @@
 """The parts of delays: they sum to the whole, and the largest is the cause that was planted."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
@@ -69,6 +70,19 @@ def test_equal_jobs_share_a_delay_equally():
         others = [ms for source, ms in parts.items() if source.cause == "job"]
         assert len(others) == len(trial.spec.jobs) - 1
         assert others == pytest.approx([fmean(others)] * len(others)), job
+
+
+@pytest.mark.unit
+def test_pauses_by_other_jobs_are_divided_among_these():
+    """PFC pauses j1 since j2 and j3 meet behind a link that j1 crosses, too; fair shares delay j1 by nothing."""
+    trial, models = play(planted.marking_off(), 1, "packets")
+    parts = decompose(trial, replace(models, divides_transport=True))["j1"]
+    divided = {source.beside: ms for source, ms in parts.items() if source.cause == "transport"}
+    delay_ms = trial.mean_ms["j1"] - trial.spec.jobs["j1"].profile.alone_ms
+    assert divided["j2"] == pytest.approx(divided["j3"], rel=0.2)
+    assert divided["j2"] + divided["j3"] == pytest.approx(delay_ms, rel=0.05)
+    assert divided[""] == pytest.approx(0, abs=0.01)
+    assert parts[Source("unexplained")] == pytest.approx(0, abs=SUM_MS)
 
 
 @pytest.mark.unit
