@@ -4,6 +4,7 @@
 import json
 from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,10 +16,12 @@ from analysis.reports.delays import delays_html, store_delays, stored_delays
 from roundabout import api
 from roundabout.cli.main import main
 from roundabout.runner.testbed import Outcome
-from roundabout.spec import load_experiment
+from roundabout.spec import Transport, load_experiment
 from roundabout.spec.profile import ProfileScaling
 from roundabout.store import Run
+from roundabout.terminal.replays import choose_models
 from roundabout.testbeds.fluid.provider import FluidProvider, FluidTestbed
+from tests.analysis.attribution.planted_causes import cross_traffic, neighbor
 from tests.analysis.computed_run import TINY, compute
 from tests.computed_runs import runner_on
 
@@ -128,3 +131,14 @@ def test_slowest_worker_is_read_from_the_workers_of_a_stored_run(tmp_path):
 def test_a_wrong_option_is_named_with_what_is_allowed(run, options, message, capsys):
     assert explain(run, *options) != 0
     assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_measured_run_is_played_by_packets_or_else_flow_by_flow():
+    run = SimpleNamespace(manifest={"testbed": {"fidelity": {"nature": "emulated"}}, "where": {"testbed": "lab"}})
+    assert choose_models(run, [neighbor().spec]).name == "packets"
+    traffic = cross_traffic().spec
+    (name,) = traffic.cross_traffic
+    refused = traffic.cross_traffic[name].model_copy(update={"transport": Transport(name="mltcp_cubic")})
+    models = choose_models(run, [traffic.model_copy(update={"cross_traffic": {name: refused}})])
+    assert (models.name, len(models.notes)) == ("fluid", 1)
+    assert "allowed is a transport without MLTCP" in models.notes[0]
