@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from docgen import commands, experiment_fields, gallery, published_runs, quantities, transports
+from docgen import commands, experiment_fields, gallery, published_runs, python_interface, quantities, transports
 from docgen.pictures import diagram, main_result, terminal
 from roundabout.core.paths import ROOT
 
@@ -14,6 +14,7 @@ FILES: dict[str, Callable[[], str]] = {
     "explanation/architecture.svg": diagram.draw,
     "reference/commands.md": commands.format_page,
     "reference/experiment-fields.md": experiment_fields.format_page,
+    "reference/python.md": python_interface.format_page,
     "reference/quantities.md": quantities.format_page,
     "reference/transports.md": transports.format_page,
     "results/gallery.md": partial(gallery.format_page, "papers"),

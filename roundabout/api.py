@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python interface: experiments loaded or built, planned, run, and their results as Arrow tables.
+"""The Python interface: experiments loaded or built, planned, run, and their results as tables and figures.
+
+Notebooks need nothing else. `iterations`, `bandwidth`, `queues` and `marks` give a run's measurements as DataFrames.
+`compare`, `sweeps` and `fit_degradation` give the results of a run or of a published one (`open_results`). `draw_jobs`,
+`draw_comparison` and `draw_degradation` draw these DataFrames on an axis of the caller.
 
 All of it raises RoundaboutError (`roundabout.core.errors`), whose message says what was found and what was expected.
 """
@@ -11,6 +15,11 @@ from typing import Any
 import pyarrow as pa
 
 from analysis.attribution.attribution import Attribution
+from analysis.dataframes.comparison import Interval, compare, interval
+from analysis.dataframes.degradation import Degradation, fit_degradation, sweeps
+from analysis.dataframes.figures import STYLE, draw_comparison, draw_degradation, draw_jobs
+from analysis.dataframes.measurements import bandwidth, iterations, marks, queues
+from analysis.dataframes.sources import Results, open_results
 from analysis.expectations.expectation_check import complain
 from analysis.reading import data
 from analysis.reading.trial_inputs import resolve_inputs
@@ -26,6 +35,33 @@ from roundabout.terminal.replays import explain_run
 from roundabout.terminal.run_progress import show_progress
 from roundabout.terminal.screen import Screen
 from roundabout.testbeds import undo
+
+__all__ = [
+    "STYLE",
+    "Attribution",
+    "Degradation",
+    "Interval",
+    "Results",
+    "bandwidth",
+    "build_experiment",
+    "compare",
+    "draw_comparison",
+    "draw_degradation",
+    "draw_jobs",
+    "explain_delays",
+    "fit_degradation",
+    "interval",
+    "iterations",
+    "load_experiment",
+    "marks",
+    "open_results",
+    "open_run",
+    "plan_experiment",
+    "query",
+    "queues",
+    "run_experiment",
+    "sweeps",
+]
 
 
 def load_experiment(

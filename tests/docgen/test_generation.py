@@ -3,8 +3,9 @@
 
 import pytest
 
-from docgen import commands, experiment_fields, gallery, quantities, transports
+from docgen import commands, experiment_fields, gallery, python_interface, quantities, transports
 from docgen.generation import DOCS, FILES
+from roundabout import api
 
 pytestmark = pytest.mark.unit
 
@@ -34,6 +35,14 @@ def test_a_quantity_has_its_unit_and_what_it_needs():
     page = quantities.format_page()
     assert "| ECN marks per iteration | marks | The mean number of ECN marks" in page
     assert page.index("## Curves") < page.index("| iteration time under load | s |")
+
+
+def test_the_python_interface_is_described_as_a_whole():
+    described = {name for names in python_interface.GROUPS.values() for name in names}
+    assert set(api.__all__) - described == {"STYLE", "Interval", "Results"}
+    page = python_interface.format_page()
+    assert "iterations(run: Run) -> pd.DataFrame\n" in page
+    assert "#### Degradation.forecast\n" in page
 
 
 @pytest.mark.parametrize(

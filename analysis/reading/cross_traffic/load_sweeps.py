@@ -15,7 +15,7 @@ from analysis.reading.cross_traffic.load_sweep_data import JobUnderLoad, jobs_un
 from analysis.statistics.degradation.congestion_point import CongestionPoint, congestion_point
 from analysis.statistics.degradation.demand import spare_capacity_gbps
 from analysis.statistics.degradation.fit import EXTRA_LEVELS, Fit, fit_model
-from analysis.statistics.degradation.model_choice import Choice, candidates, choose
+from analysis.statistics.degradation.model_choice import Candidate, Choice, candidates, choose
 from analysis.statistics.degradation.sweep import DegradationError, Sweep
 from analysis.statistics.intervals import Array
 from roundabout.store import Run
@@ -116,6 +116,13 @@ def job_sweeps(run: Run) -> list[JobSweep]:
     return [_job_sweep(each, name) for each, name in zip(loaded, sweep_names(loaded), strict=True)]
 
 
+def affordable_candidates(sweep: Sweep) -> list[Candidate]:
+    """Return the models that so many levels can distinguish; all of them if there are too few levels for any."""
+    free = len(sweep.levels) - 2 - EXTRA_LEVELS
+    among = candidates(sweep.link_gbps)
+    return [each for each in among if (each.n is None) + (each.capacity_gbps is None) <= free] or among
+
+
 def _rank(loaded: JobUnderLoad) -> tuple[int, ...]:
     places = (
         ([each.traffic for each in SETTINGS], loaded.traffic),
@@ -156,17 +163,9 @@ def _job_sweep(loaded: JobUnderLoad, name: str) -> JobSweep:
         sweep = loaded.sweep
     except DegradationError as error:
         return JobSweep(loaded, name, None, str(error), None, str(error), None, str(error))
-    choice, why_no_fit = _or_reason(lambda: _choice(sweep))
+    choice, why_no_fit = _or_reason(lambda: choose(sweep, affordable_candidates(sweep)))
     congestion, why_no_congestion = _or_reason(lambda: congestion_point(sweep))
     return JobSweep(loaded, name, sweep, "", choice, why_no_fit, congestion, why_no_congestion)
-
-
-def _choice(sweep: Sweep) -> Choice:
-    """Choose among the models that so many levels can distinguish."""
-    free = len(sweep.levels) - 2 - EXTRA_LEVELS
-    among = candidates(sweep.link_gbps)
-    affordable = [each for each in among if (each.n is None) + (each.capacity_gbps is None) <= free]
-    return choose(sweep, affordable or among)
 
 
 def _or_reason(find: Callable[[], Found]) -> tuple[Found | None, str]:

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs and published runs, and the results that both have."""
+
+from pathlib import Path
+from typing import TypeAlias
+
+from pydantic import ValidationError
+
+from analysis.expectations.results import Summary
+from analysis.reports.publishing.publication import AGAIN, FACTS, RESULTS, SUMMARY, Publication
+from analysis.reports.summary import stored_or_new
+from analysis.studies import DEFAULT, find_study
+from roundabout.store import Run, StoreError
+from roundabout.store.files import read_json
+
+Results: TypeAlias = Run | Publication
+"""A run, or the published figures of one, which have no tables."""
+
+
+def open_results(which: str | Path = "last", runs: str | Path = "runs") -> Results:
+    """Return a run as `open_run` does, or a published run by its place in `results/`, such as `compare-all/packets`."""
+    folder = RESULTS / which
+    if (folder / FACTS).is_file():
+        return Publication(folder)
+    return Run.open(which, Path(runs))
+
+
+def summary_of(results: Results) -> Summary:
+    """Return the results of the run's study. Raises StoreError if they cannot be read."""
+    if isinstance(results, Run):
+        return stored_or_new(results)
+    path = results.folder / SUMMARY
+    found = read_json(path)
+    try:
+        return find_study(found["study"]["kind"] or DEFAULT).results.model_validate(found)
+    except (KeyError, TypeError, ValidationError) as error:
+        raise StoreError(f"{path}: no valid results of a study: {error}", AGAIN) from error
+
+
+def describe_source(results: Results) -> tuple[str, str]:
+    """Return the experiment's name and the kind of testbed."""
+    if isinstance(results, Run):
+        return results.experiment, str(results.manifest["testbed"]["kind"])
+    return results.facts.experiment, results.facts.testbed
