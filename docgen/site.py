@@ -17,6 +17,7 @@ from pathlib import Path
 
 from docgen.generation import DOCS, write_all
 from docgen.links import Link, find_links
+from docgen.notebooks import SOURCES, format_notebook
 from docgen.playground.engine import write_playground
 from roundabout.core.errors import RoundaboutError
 from roundabout.core.paths import ROOT
@@ -51,9 +52,8 @@ def main() -> int:
         print(f"error: {error.message}\n  {error.hint}", file=sys.stderr)
         return error.exit_code
     configuration = BUILD / "mkdocs.yml"
-    configuration.write_text(
-        f"{(ROOT / 'mkdocs.yml').read_text()}nav:\n{format_navigation((DOCS / INDEX).read_text())}"
-    )
+    navigation = format_navigation((PAGES / "index.md").read_text())
+    configuration.write_text(f"{(ROOT / 'mkdocs.yml').read_text()}nav:\n{navigation}")
     # Zensical keeps rendered pages from one build to the next, and would not see that a page is gone.
     shutil.rmtree(SITE, ignore_errors=True)
     words = [sys.executable, "-m", "zensical", "build", "--strict", "--clean", "--config-file", str(configuration)]
@@ -133,7 +133,9 @@ def _format_entries(text: str, indent: str) -> list[str]:
 
 
 def format_outside(path: Path) -> str:
-    """Return the page that shows a file of the tree from outside docs/."""
+    """Return the page that shows a file of the tree from outside docs/, of a notebook the executed one."""
+    if path.parent == SOURCES:
+        return format_notebook(path)
     name = str(path.relative_to(ROOT))
     text = path.read_text()
     if path.suffix == ".md":

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notebooks on a run: the notebook of its report, and a starter for a user's own analysis."""
+"""Notebooks on a run: the notebook of its report, and those that users build on.
+
+`degradation.md`, `comparison.md` and `one-iteration.md` are files for jupytext, and use only `roundabout.api`, numpy,
+pandas, matplotlib and pyshark.
+"""
 
 import re
 from pathlib import Path
@@ -14,7 +18,7 @@ from roundabout.store import Run
 from roundabout.store.files import make_directory, write_text
 
 FOLDER = "notebooks"
-STARTER = Path(__file__).with_name("starter.md")
+REPORT, DEGRADATION, COMPARISON, ONE_ITERATION = "report", "degradation", "comparison", "one-iteration"
 LICENCE = re.compile(r"\A# SPDX-.*\n")  # removed, because it would hide jupytext's header behind it
 STYLE = "# The page's own look\nfrom analysis.render import page\n\npage.style_block()"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -29,15 +33,38 @@ def notebook_on_run(source: Path, run: Run) -> NotebookNode:
     return notebook
 
 
+def source_of(name: str) -> Path:
+    """Return the file for jupytext of the notebook called `name`."""
+    return Path(__file__).with_name(f"{name}.md")
+
+
+def fitting_notebook(run: Run) -> str:
+    """Return the name of the notebook that fits a run: load sweeps, compared variants of jobs, or one iteration."""
+    experiment = experiment_of(run)
+    kind = study_of(experiment).kind
+    if kind == "load-sweep":
+        return DEGRADATION
+    is_comparison = kind != "cluster" and len({cell.variant for cell in experiment.cells}) > 1
+    return COMPARISON if is_comparison else ONE_ITERATION
+
+
+def notebook_path(run: Run, name: str) -> Path:
+    """Return the path of the notebook called `name` in a run's folder."""
+    return run.path / FOLDER / f"{name}.ipynb"
+
+
 def write_notebooks(run: Run) -> dict[Path, bool]:
     """Write a run's missing notebooks into its folder, and return each path with True if it is new.
 
-    Existing notebooks stay, because users may have edited them. Raises UsageError and StoreError.
+    The first one fits the run. Existing notebooks stay, because users may have edited them. Raises UsageError and
+    StoreError.
     """
-    report, own = notebook_on_run(study_of(experiment_of(run)).notebook, run), notebook_on_run(STARTER, run)
+    report = notebook_on_run(study_of(experiment_of(run)).notebook, run)
     report.cells.insert(0, nbformat.v4.new_code_cell(STYLE))  # type: ignore[no-untyped-call]
-    folder = make_directory(run.path / FOLDER)
-    paths = {folder / "report.ipynb": report, folder / "own.ipynb": own}
+    names = dict.fromkeys((fitting_notebook(run), ONE_ITERATION))
+    notebooks = {name: notebook_on_run(source_of(name), run) for name in names} | {REPORT: report}
+    make_directory(run.path / FOLDER)
+    paths = {notebook_path(run, name): notebook for name, notebook in notebooks.items()}
     new = {path: not path.exists() for path in paths}
     for path, notebook in paths.items():
         if new[path]:

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The execution of a notebook in this process, because Jupyter's kernel would be a second process with its own imports.
 
-Cells are plain Python: without magics, and without `display`. A cell shows the value of its last line and its output.
+Cells are plain Python: without magics, and without `display`. A cell shows its output, the figures that it leaves open
+in pyplot, and the value of its last line. It may await.
 """
 
 import ast
+import asyncio
+import inspect
 import signal
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
@@ -17,6 +21,8 @@ from typing import Any
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
+
+from analysis.render.page import svg_of
 
 
 class CellTimeoutError(Exception):
@@ -37,6 +43,7 @@ def execute(notebook: NotebookNode, timeout_s: float) -> None:
             cell.outputs = [
                 *_append_text("stdout", printed.getvalue()),
                 *_append_text("stderr", _describe_warning(warned)),
+                *_open_figures(),
                 *_output_of(value),
             ]
             printed.seek(printed.truncate(0))
@@ -48,10 +55,24 @@ def _value(source: str, file: str, names: dict[str, Any]) -> Any:
     last = tree.body[-1] if tree.body else None
     if isinstance(last, ast.Expr):
         tree.body.pop()
-    exec(compile(tree, file, "exec"), names)  # noqa: S102 - a study's own notebook
-    if not isinstance(last, ast.Expr):
-        return None
-    return eval(compile(ast.Expression(last.value), file, "eval"), names)  # noqa: S307
+    _evaluate(tree, file, "exec", names)
+    return _evaluate(ast.Expression(last.value), file, "eval", names) if isinstance(last, ast.Expr) else None
+
+
+def _evaluate(tree: ast.Module | ast.Expression, file: str, mode: str, names: dict[str, Any]) -> Any:
+    """Run a part of a cell, which may await, and return its value."""
+    value = eval(compile(tree, file, mode, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)  # noqa: S307 - our own notebooks
+    return asyncio.run(value) if inspect.iscoroutine(value) else value
+
+
+def _open_figures() -> list[NotebookNode]:
+    """Return an output for each open figure of pyplot, as SVG, and close them."""
+    plt: Any = sys.modules.get("matplotlib.pyplot")  # importing it takes half a second, and reports do without
+    if plt is None:
+        return []
+    svgs = [svg_of(plt.figure(number)) for number in plt.get_fignums()]
+    plt.close("all")
+    return [new_output("display_data", {"image/svg+xml": svg}) for svg in svgs]  # type: ignore[no-untyped-call]
 
 
 def _output_of(value: Any) -> list[NotebookNode]:

@@ -18,22 +18,23 @@ GET = f"(cd {ROOT} && ./bootstrap notebook)" if IS_CHECKOUT else f"{sys.executab
 
 
 def command(which: WhichRun = "last", runs: Runs = Path("runs")) -> None:
-    """Start JupyterLab, reachable only from this machine, with a run's report notebook and a short one to extend."""
+    """Start JupyterLab, reachable only from this machine, on the notebook that fits a run."""
     if find_spec("jupyterlab") is None:
         raise UsageError(f"JupyterLab is not installed in {sys.prefix}", f"install it: {GET}")
     run = Run.open(which, runs)
-    for path, new in write_notebooks(run).items():
+    written = write_notebooks(run)
+    for path, new in written.items():
         print(path if new else f"{path}  as it was left", flush=True)
     _drop_to_caller()
-    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *_options(run)])  # noqa: S606 - no shell is meant
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *_options(run, next(iter(written)))])  # noqa: S606 - no shell is meant
 
 
-def _options(run: Run) -> list[str]:
-    """Return Jupyter's options: it listens on this machine only, and opens no browser without a screen."""
+def _options(run: Run, first: Path) -> list[str]:
+    """Return Jupyter's options: it listens on this machine only, and opens `first`, without a screen in no browser."""
     options = {
         "ServerApp.ip": "127.0.0.1",
         "ServerApp.root_dir": run.path,
-        "LabApp.default_url": f"/lab/tree/{FOLDER}/report.ipynb",
+        "LabApp.default_url": f"/lab/tree/{FOLDER}/{first.name}",
         "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
         "LabApp.extension_manager": "readonly",
     }

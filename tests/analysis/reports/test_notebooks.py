@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The notebooks of a run: they work from any folder, and stay as they were left."""
+"""The notebooks of a run, and those on published results: they work from any folder, and stay as they were left."""
 
+import ast
 import json
 import os
 import pwd
@@ -9,15 +10,19 @@ import re
 import subprocess
 import sys
 import urllib.request
+from itertools import islice
 
+import jupytext
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
 import roundabout
-from analysis.notebooks import write_notebooks
+from analysis.notebooks import COMPARISON, DEGRADATION, ONE_ITERATION, fitting_notebook, source_of, write_notebooks
+from roundabout import api
 from roundabout.cli.main import main
 from roundabout.cli.results import notebook as command
+from tests.analysis.sweeps.sweep_runs import experiment, sweep_run
 from tests.captures.capture_frames import pcap, random_frame
 
 pytestmark = pytest.mark.unit
@@ -40,7 +45,7 @@ def run(tmp_path_factory):
     """A computed run with a capture, as if it had been measured."""
     experiment = roundabout.build_experiment(FIELDS)
     runs = tmp_path_factory.mktemp("runs")
-    run = roundabout.run_experiment(experiment, testbed="fluid", runs=runs, quiet=True)
+    run = roundabout.run_experiment(experiment, testbed="packets", runs=runs, quiet=True)
     (trial,) = run.path.glob("trials/*")
     folder = trial / "captures/s0"
     folder.mkdir(parents=True)
@@ -50,32 +55,77 @@ def run(tmp_path_factory):
     return run
 
 
+def read(path):
+    """A notebook's cells, from its file or its source."""
+    return (jupytext if path.suffix == ".md" else nbformat).read(path, as_version=4).cells
+
+
 def executed(paths, folder):
-    """What cells show, executed one after the other in another folder than their own."""
+    """What the cells of each notebook show, executed by one kernel in another folder than their own."""
     done = nbformat.v4.new_notebook()
-    done.cells = [cell for path in paths for cell in nbformat.read(path, as_version=4).cells]
+    by_path = {path: read(path) for path in paths}
+    done.cells = [cell for cells in by_path.values() for cell in cells]
     NotebookClient(done, timeout=300, startup_timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
-    return json.dumps([cell.outputs for cell in done.cells if cell.cell_type == "code"])
+    cells = iter(done.cells)
+    return {
+        path.stem: json.dumps([cell.outputs for cell in islice(cells, len(own)) if cell.cell_type == "code"])
+        for path, own in by_path.items()
+    }
 
 
-def test_both_notebooks_run_from_another_folder(run, tmp_path, monkeypatch):
+def test_notebooks_run_from_another_folder(run, tmp_path, monkeypatch):
+    """On a run with packets, and on the published runs that their sources name."""
     for name in ("JUPYTER_RUNTIME_DIR", "IPYTHONDIR"):  # else in the home directory
         monkeypatch.setenv(name, str(tmp_path))
-    paths = write_notebooks(run)
-    assert [path.name for path in paths] == ["report.ipynb", "own.ipynb"]
-    shown = executed(paths, tmp_path)
-    assert "data:image/svg+xml;base64" in shown
-    assert "captures/s0/0.pcap" in shown
-    assert {"iteration_ms", "image/png", "frame_bytes"} <= set(re.findall("iteration_ms|image/png|frame_bytes", shown))
+    of_run = write_notebooks(run)
+    assert [path.name for path in of_run] == ["one-iteration.ipynb", "report.ipynb"]
+    shown = executed([*of_run, source_of(DEGRADATION), source_of(COMPARISON)], tmp_path)
+    assert "data:image/svg+xml;base64" in shown["report"]
+    assert {name: text.count("image/png") for name, text in shown.items()} == {
+        "report": 0,
+        ONE_ITERATION: 3,
+        DEGRADATION: 1,
+        COMPARISON: 2,
+    }
+    assert "frame_bytes" in shown[ONE_ITERATION]
+    assert {"coefficient", "time_s_high", "chosen"} <= set(re.findall(r"\w+", shown[DEGRADATION]))
+    assert {"cassini", "mltcp", "unfair", "fair"} <= set(re.findall(r"\w+", shown[COMPARISON]))
+
+
+@pytest.mark.parametrize("name", [DEGRADATION, COMPARISON, ONE_ITERATION])
+def test_notebooks_to_build_on_use_the_interface_alone(name):
+    """Other imports than of these packages, and names that `roundabout.api` does not export, would be internal."""
+    code = "\n".join(cell.source for cell in read(source_of(name)) if cell.cell_type == "code")
+    tree = ast.parse(code)
+    modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    assert {module.partition(".")[0] for module in modules} <= {"numpy", "pandas", "matplotlib", "pyshark"}
+    taken = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert [(node.module, [each.name for each in node.names]) for node in taken] == [("roundabout", ["api"])]
+    used = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "api"
+    }
+    assert used <= set(api.__all__)
+    assert len(used) >= 4
+
+
+def test_the_notebook_that_fits_a_run_is_opened(run, tmp_path):
+    assert fitting_notebook(run) == ONE_ITERATION
+    assert fitting_notebook(sweep_run(tmp_path / "sweep", experiment(tmp_path, loads=[0, 10, 18]))) == DEGRADATION
+    factors = {"variant": {"fair": {}, "unfair": {"jobs": {"j1": {"transport": {"T_us": 55}}}}}}
+    both = roundabout.build_experiment({**FIELDS, "iterations": 1, "factors": factors})
+    compared = roundabout.run_experiment(both, testbed="fluid", runs=tmp_path, quiet=True)
+    assert fitting_notebook(compared) == COMPARISON
 
 
 def test_an_edited_notebook_is_not_overwritten(run):
     write_notebooks(run)
-    edited = run.path / "notebooks/own.ipynb"
+    edited = run.path / "notebooks/one-iteration.ipynb"
     (run.path / "notebooks/report.ipynb").unlink()
     before = edited.read_text()
     edited.write_text("mine")
-    assert write_notebooks(run) == {run.path / "notebooks/report.ipynb": True, edited: False}
+    assert write_notebooks(run) == {edited: False, run.path / "notebooks/report.ipynb": True}
     assert edited.read_text() == "mine"
     edited.write_text(before)
 
@@ -100,6 +150,7 @@ def test_jupyterlab_stays_on_this_machine(run, monkeypatch, capsys):
     with_screen, without = started
     assert {*without} - {*with_screen} == {"--no-browser"}
     assert {"--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={run.path}"} <= {*without}
+    assert "--LabApp.default_url=/lab/tree/notebooks/one-iteration.ipynb" in without
     assert ("--allow-root" in without) == (os.geteuid() == 0)
 
 
@@ -115,7 +166,7 @@ def test_without_jupyterlab_it_says_how_to_get_it(run, monkeypatch, capsys):
 def test_jupyterlab_serves_both(run, tmp_path):
     environment = os.environ | {"HOME": str(tmp_path), "JUPYTER_TOKEN": "secret"}
     words = [sys.executable, "-m", "roundabout.cli.main", "notebook", str(run.path)]
-    url = re.compile(r"(http://127\.0\.0\.1:\d+)/lab/tree/notebooks/report\.ipynb")
+    url = re.compile(r"(http://127\.0\.0\.1:\d+)/lab/tree/notebooks/one-iteration\.ipynb")
     with subprocess.Popen(words, env=environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as lab:
         try:
             address = next(found for line in lab.stderr if (found := url.search(line)))[1]
