@@ -18,7 +18,11 @@ Results: TypeAlias = Run | Publication
 
 
 def open_results(which: str | Path = "last", runs: str | Path = "runs") -> Results:
-    """Return a run as `open_run` does, or a published run by its place in `results/`, such as `compare-all/packets`."""
+    """Return a published run by its place in `results/`, such as `compare-all/packets`, or else a run.
+
+    A run is found by its folder, its id, its experiment's name (the latest), or `last`. Raises StoreError if there is
+    none.
+    """
     folder = RESULTS / which
     if (folder / FACTS).is_file():
         return Publication(folder)
