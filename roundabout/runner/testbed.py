@@ -209,6 +209,8 @@ class TestbedProvider(ABC):
     """True if a model computes results, so that the seed determines them. Then trials without random parts run once."""
     has_jitter: ClassVar[bool] = False
     """True if a model draws times from the seed, so that repetitions of each trial differ."""
+    can_replay: ClassVar[bool] = False
+    """True if a model plays variants of trials (`open_replay`)."""
 
     @abstractmethod
     def open_testbed(self, topology: Topology, context: RunContext) -> AbstractContextManager[Testbed]:

@@ -12,7 +12,7 @@ from roundabout.plan import PlannedTrial
 from roundabout.runner.testbed import TestbedProvider
 from roundabout.spec import TrialSpec
 from roundabout.store import Run
-from roundabout.testbeds import find_provider
+from roundabout.testbeds import find_provider, names
 
 FLOW_LEVEL, PACKET_LEVEL = "fluid", "packets"
 
@@ -85,15 +85,15 @@ def explain_run(  # noqa: PLR0913 - as on the command line
 def choose_models(run: Run, specs: Sequence[TrialSpec], requested: str | None = None) -> ReplayModels:
     """Return the models that play trials of a run with these `specs`.
 
-    The model is the `requested` testbed's. By default it is that of the run's own testbed if a model computed the run,
-    else the packet-level model if that can play all trials, else the flow-level model.
+    The model is the `requested` testbed's. By default it is that of the run's own testbed if its model computed the
+    run, else the packet-level model if that can play all trials, else the flow-level model.
 
     Raises UsageError if the requested testbed has no model, and the error of its `check_trial` if it cannot play them.
     """
     own = _own_model(run)
     if requested or own:
         provider = find_provider({"testbed": requested or own or FLOW_LEVEL})
-        if not provider.computes:
+        if not provider.can_replay:
             raise UsageError(
                 f"--model: found {requested}, allowed are models: {PACKET_LEVEL} and {FLOW_LEVEL}",
                 "leave the option out: a model is chosen by the run",
@@ -113,10 +113,10 @@ def choose_models(run: Run, specs: Sequence[TrialSpec], requested: str | None = 
 
 
 def _own_model(run: Run) -> str | None:
-    """Return the testbed of a run that a model computed; None for a run that was measured."""
-    nature = run.manifest["testbed"].get("fidelity", {}).get("nature")
+    """Return the testbed of a run if a model computed it and can play variants of trials, else None."""
     name: str | None = run.manifest.get("where", {}).get("testbed")
-    return name if nature == "computed" else None
+    computed = run.manifest["testbed"].get("fidelity", {}).get("nature") == "computed"
+    return name if computed and name in names() and find_provider({"testbed": name}).can_replay else None
 
 
 def _check(provider: TestbedProvider, specs: Sequence[TrialSpec]) -> None:

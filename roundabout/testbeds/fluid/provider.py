@@ -77,6 +77,7 @@ class FluidProvider(TestbedProvider):
 
     where: Mapping[str, str] = MappingProxyType({"testbed": "fluid"})
     computes = True
+    can_replay = True
 
     def open_testbed(self, _topology: Topology, context: RunContext) -> "AbstractContextManager[FluidTestbed]":
         """Open the model, which accepts any topology."""

@@ -74,6 +74,7 @@ class PacketsProvider(TestbedProvider):
 
     computes = True
     has_jitter = True
+    can_replay = True
 
     def __init__(self, jobs: int | None = None) -> None:
         self.where = {"testbed": "packets"} | ({} if jobs is None else {"jobs": str(jobs)})
