@@ -4,6 +4,7 @@
 #include "roundabout/models/fluid/native/c_api.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -24,6 +25,10 @@ std::vector<fluid_iteration> iterations[kJobs];
 std::vector<double> carried[kJobs];
 
 } // namespace
+
+// Ubuntu's C++ library for WebAssembly calls these when memory is exhausted, and no library of it has them.
+extern "C" void *__cxa_allocate_exception(std::size_t) { __builtin_trap(); }
+extern "C" void __cxa_throw(void *, void *, void (*)(void *)) { __builtin_trap(); }
 
 // Removes the jobs of the last run.
 EXPORT(clear) void clear() {
