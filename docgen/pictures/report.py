@@ -9,6 +9,7 @@ import argparse
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -37,23 +38,27 @@ def find_browser() -> str:
     )
 
 
-def photograph(page: Path, picture: Path) -> None:
-    """Write a PNG of the top of a page. Raises UsageError without a page or browser, and if the PNG gets too large."""
+def photograph(page: Path, picture: Path, size: tuple[int, int] = (WIDTH, HEIGHT), options: Sequence[str] = ()) -> None:
+    """Write a PNG of the top of a page, of this width and height. `options` are more of the browser's.
+
+    Raises:
+        UsageError: there is no page or browser, or the PNG gets too large.
+    """
     if not page.is_file():
         raise UsageError(f"{page}: found no page of a run", "make it with `roundabout report RUN`")
     browser = find_browser()
     with TemporaryDirectory() as folder:
         shot = Path(folder) / "page.png"
-        reported = (f"--user-data-dir={folder}/profile", f"--window-size={WIDTH},{HEIGHT}", f"--screenshot={shot}")
-        words = [browser, *OPTIONS, *reported, page.resolve().as_uri()]
+        reported = (f"--user-data-dir={folder}/profile", f"--window-size={size[0]},{size[1]}", f"--screenshot={shot}")
+        words = [browser, *OPTIONS, *options, *reported, page.resolve().as_uri()]
         done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         if not shot.is_file():
             raise UsageError(f"{browser}: found no picture after exit status {done.returncode}: {done.stderr[-300:]}")
         with Image.open(shot) as image:
             image.convert("RGB").quantize(COLORS, dither=Image.Dither.NONE).save(picture, optimize=True)
-    size = picture.stat().st_size
-    if size > MAX_BYTES:
-        raise UsageError(f"{picture}: found {size:,} bytes, expected {MAX_BYTES:,} at most", "lower HEIGHT or COLORS")
+    found = picture.stat().st_size
+    if found > MAX_BYTES:
+        raise UsageError(f"{picture}: found {found:,} bytes, expected {MAX_BYTES:,} at most", "lower HEIGHT or COLORS")
 
 
 def main() -> int:

@@ -13,10 +13,10 @@
   ];
   const FAIR = { weight: 1, startMs: 0, computeMs0: 150, sendMs0: 140, computeMs1: 150, sendMs1: 140 };
   const PRESETS = {
-    "Fair sharing": FAIR,
-    "Unfair sharing": { ...FAIR, weight: 2 },
+    Fair: FAIR,
+    Unfair: { ...FAIR, weight: 2 },
     "Fair, started apart": { ...FAIR, startMs: 150 },
-    "Too much to send": { ...FAIR, weight: 2, computeMs0: 100, computeMs1: 100, sendMs0: 200, sendMs1: 200 },
+    "Too much communication": { ...FAIR, weight: 2, computeMs0: 100, computeMs1: 100, sendMs0: 200, sendMs1: 200 },
     "Other lengths": { ...FAIR, weight: 2, computeMs1: 250, sendMs1: 100 },
   };
   const SHOWN = 8; // iteration times, alone, of the longer job that the charts show
@@ -68,7 +68,8 @@
     };
     root.replaceChildren(
       element("div", { class: "presets" }, ...presets),
-      element("div", { class: "sliders" }, ...sliders),
+      sliders[0],
+      element("div", { class: "sliders" }, ...sliders.slice(1)),
       places.summary,
       element("h3", {}, "The link over time"),
       places.link,
@@ -87,7 +88,7 @@
   }
 
   function showWeight(weight) {
-    return `${weight} (${Math.round((100 * weight) / (weight + 1))} % of the link while both send)`;
+    return `${weight} (${Math.round((100 * weight) / (weight + 1))} % of the shared link)`;
   }
 
   // Return the jobs that the sliders state, with this weight of job 1.
@@ -213,8 +214,9 @@
     const iterations = played[0].iterations;
     const endMs = Math.min(...played.map((job) => job.iterations.at(-1).endMs));
     const ended = iterations.findLastIndex((each) => each.endMs <= endMs) + 1;
+    const first = iterations.findIndex((each) => each.startMs >= played[1].iterations[0].startMs);
     parts.circles.replaceChildren(
-      drawCircle(played, iterations[0].startMs, iterations[count - 1].endMs, "at first"),
+      drawCircle(played, iterations[first].startMs, iterations[first + count - 1].endMs, "at first"),
       drawCircle(played, iterations[ended - count].startMs, iterations[ended - 1].endMs, `after ${ITERATIONS} iterations`),
     );
     const iterationsText = count === 1 ? "one iteration" : `${count} iterations`;

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from docgen.pictures.playground import WAITING, write_page
 from docgen.pictures.report import BROWSERS, OPTIONS
-from docgen.playground.engine import write_playground
 from roundabout import build_experiment
 from tests.computed_runs import RUNNER
 from tests.two_phases import two_phases
@@ -28,10 +28,6 @@ loadEngine().then((simulate) => {
   console.log(JSON.stringify(SETTINGS.map(times)));
 });
 """
-PAGE = """<!doctype html><div id="playground"></div>
-<script src="playground/engine.js"></script><script src="playground/simulation.js"></script>
-<script src="playground/playground.js"></script>
-<script>setTimeout(() => document.querySelector("#playground button:nth-child(2)").click(), 2000)</script>"""
 Setting = list[dict[str, float]]
 
 
@@ -51,10 +47,8 @@ def settings() -> list[Setting]:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    found = tmp_path_factory.mktemp("page")
-    write_playground(found / "playground")
-    return found
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_page(tmp_path_factory.mktemp("page"))
 
 
 def played_by_testbed(settings: list[Setting], folder: Path) -> list[list[list[tuple[float, float]]]]:
@@ -90,14 +84,14 @@ def times_of(rows: list[dict[str, Any]], level: str, job: str) -> list[tuple[flo
     return [(end / 1e6, (end - start) / 1e6) for start, end in own]
 
 
-def test_it_gives_the_iteration_times_of_the_testbed(settings: list[Setting], folder: Path, tmp_path: Path) -> None:
-    scripts = [(folder / "playground" / name).read_text() for name in ("engine.js", "simulation.js")]
+def test_it_gives_the_iteration_times_of_the_testbed(settings: list[Setting], page: Path, tmp_path: Path) -> None:
+    scripts = [(page.parent / "playground" / name).read_text() for name in ("engine.js", "simulation.js")]
     text = "\n".join([*scripts, f"const SETTINGS = {json.dumps(settings)};", PRINTED])
     done = subprocess.run(["node", "-"], input=text, capture_output=True, text=True, check=True)
     differences = []
-    for page, jobs in zip(json.loads(done.stdout), played_by_testbed(settings, tmp_path), strict=True):
+    for times, jobs in zip(json.loads(done.stdout), played_by_testbed(settings, tmp_path), strict=True):
         until_ms = min(job[-1][0] for job in jobs)  # the testbed's first job to end leaves the link to the other one
-        for own, job in zip(page, jobs, strict=True):
+        for own, job in zip(times, jobs, strict=True):
             expected = [time for end, time in job if end <= until_ms]
             assert len(expected) >= 3
             differences += [abs(found / time - 1) for found, time in zip(own, expected, strict=False)]
@@ -107,11 +101,9 @@ def test_it_gives_the_iteration_times_of_the_testbed(settings: list[Setting], fo
 
 
 @pytest.mark.skipif(not any(map(shutil.which, BROWSERS)), reason="no Chromium, which Ubuntu has as a snap only")
-def test_the_page_works_as_a_file(folder: Path, tmp_path: Path) -> None:
+def test_the_page_works_as_a_file(page: Path, tmp_path: Path) -> None:
     browser = next(filter(None, map(shutil.which, BROWSERS)))
-    (folder / "page.html").write_text(PAGE)
-    words = [browser, *OPTIONS, f"--user-data-dir={tmp_path}", "--virtual-time-budget=9000", "--dump-dom"]
-    page = (folder / "page.html").as_uri()
-    done = subprocess.run([*words, page], capture_output=True, text=True, check=True, timeout=120)
+    words = [browser, *OPTIONS, WAITING, f"--user-data-dir={tmp_path}", "--dump-dom", page.as_uri()]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=120)
     assert "Both are faster than with fair sharing." in done.stdout
     assert done.stdout.count("<svg") == 4
