@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from analysis.attribution.attribution import Attribution, DelayPart, JobDelay
+from analysis.expectations.results import CellFigure
 from analysis.reading.disturbance import MARK
 from analysis.render import style
 from analysis.render.tables import Cell, Column, Section, Table
@@ -84,9 +85,15 @@ def _rows(job: JobDelay, form: str) -> list[tuple[Cell, ...]]:
     shown = [part for part in job.parts[:-1] if float(f"{part.ms.value:{form}}")]
     ordered = (*sorted(shown, key=lambda part: -part.ms.value), job.unexplained)
     return [
-        (Cell(job.job), Cell(whole), Cell(job.delay_ms.value, job.delay_ms.ci95)),
-        *((Cell(), Cell(describe(part)), Cell(part.ms.value, part.ms.ci95)) for part in ordered),
+        (Cell(job.job), Cell(whole), _figure_cell(job.delay_ms, form)),
+        *((Cell(), Cell(describe(part)), _figure_cell(part.ms, form)) for part in ordered),
     ]
+
+
+def _figure_cell(figure: CellFigure, form: str) -> Cell:
+    """Return a cell with the figure, and its interval unless that looks like the figure."""
+    looks = {f"{value:{form}}" for value in (figure.value, *(figure.ci95 or ()))}
+    return Cell(figure.value, figure.ci95 if len(looks) > 1 else None)
 
 
 def _format(jobs: Iterable[JobDelay]) -> str:

@@ -98,8 +98,13 @@ def _cell(column: Column, cell: Cell) -> Text:
         mark, colour = MARKS[cell.tone]
         text = Text(f"{mark} {text.plain}", style=colour)
     ends = column.format_ends(cell.interval)
-    interval = ("-".join(ends) if all(ends) else format_interval(ends)) if ends else ""
+    interval = (f"{ends[0]}-{ends[1]}" if _is_plain(ends) else format_interval(ends)) if ends else ""
     under = "\n".join(filter(None, (interval, cell.note)))
     if under:
         text.append(f"\n{under}" if text.plain else under, style="dim")
     return text
+
+
+def _is_plain(ends: tuple[str, str]) -> bool:
+    """Return True if a hyphen between both ends of an interval is no minus sign."""
+    return all(ends) and not any(end.startswith("-") for end in ends)

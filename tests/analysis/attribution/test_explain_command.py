@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`roundabout explain`: on stored runs, in tables, as JSON, as a picture, and its refusals."""
 
+import io
 import json
 import shutil
 from contextlib import nullcontext
@@ -12,7 +13,9 @@ import pyarrow.compute as pc
 import pytest
 
 from analysis.attribution import attribution_tables
-from analysis.attribution.attribution import Attribution
+from analysis.attribution.attribution import Attribution, DelayPart, JobDelay
+from analysis.expectations.results import CellFigure
+from analysis.render import screen
 from analysis.reports.delays import delays_html, store_delays, stored_delays
 from roundabout import api
 from roundabout.cli.main import main
@@ -21,6 +24,7 @@ from roundabout.spec import Transport, load_experiment
 from roundabout.spec.profile import ProfileScaling
 from roundabout.store import Run
 from roundabout.terminal.replays import choose_models
+from roundabout.terminal.screen import Screen
 from roundabout.testbeds.fluid.provider import FluidProvider, FluidTestbed
 from tests.analysis.attribution.planted_causes import cross_traffic, neighbor
 from tests.analysis.computed_run import TINY, compute
@@ -83,6 +87,21 @@ def test_json_has_parts_that_sum_to_the_delay(run, capsys):
     for job in found.jobs:
         assert sum(part.ms.value for part in job.parts) == pytest.approx(job.delay_ms.value, abs=1e-9)
         assert job.unexplained.ms.value == pytest.approx(0, abs=1e-5), "instants in tables are rounded to 1 ns"
+
+
+def test_interval_is_shown_below_a_figure_unless_it_looks_the_same():
+    parts = (
+        DelayPart(cause="computing time", ms=CellFigure(value=-0.3, ci95=(-0.4, -0.2))),
+        DelayPart(cause="unexplained", ms=CellFigure(value=0.0, ci95=(-1e-9, 1e-9))),
+    )
+    delay = {"iteration_ms": 99.7, "alone_ms": 100.0, "delay_ms": parts[0].ms, "parts": parts}
+    job = JobDelay(cell="fair", levels={}, job="j1", repetitions=4, disturbed=False, **delay)
+    found = Attribution(experiment="e", run="r", testbed="lab", model="packets", jobs=(job,))
+    console = Screen(width=80, file=io.StringIO())
+    console.print(screen.table_renderable(attribution_tables.table(found)))
+    shown = console.file.getvalue()
+    assert shown.count("-0.4 to -0.2") == 2
+    assert "0.0 to" not in shown
 
 
 def test_only_takes_one_variant(run):
