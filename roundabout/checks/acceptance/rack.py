@@ -118,7 +118,8 @@ def rdma_bandwidth_verdicts(
     ]
     for number in QUEUE_PAIRS:
         gbps = {pair: each.gbps[number] for pair, each in by_pair.items()}
-        found += verdicts.bandwidth_verdicts(verdicts.BY_NIC, gbps, most, limits, f"{number} queue pairs")
+        used = "1 queue pair" if number == 1 else f"{number} queue pairs"
+        found += verdicts.bandwidth_verdicts(verdicts.BY_NIC, gbps, most, limits, used)
     latency_us = {pair: each.latency_us for pair, each in by_pair.items()}
     return [*found, *verdicts.latency_verdicts(latency_us, limits)]
 
