@@ -43,7 +43,7 @@ scoreboard: setup ## every result of the papers beside each testbed's newest or 
 results: setup ## run everything that decides a row of the scoreboard (hours); again: it goes on where it was stopped
 	@$(ROUNDABOUT) reproduce
 
-docs: setup-docs ## the documentation as a site, with search, in build/site
+docs: setup-notebook setup-docs ## the documentation as a site, with search, in build/site
 	@$(PYTHON) -m docgen.site
 
 dashboards: setup-dashboards ## Prometheus on the labs of this machine, with graphs of links, queues, hosts and the running experiment (INVENTORY=FILE: on a rack)

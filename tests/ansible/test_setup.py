@@ -86,7 +86,7 @@ def test_an_unknown_part_is_refused_before_anything_is_done() -> None:
         ),
         *((target, ["./bootstrap tests"]) for target in ("coverage", "lint", "test", "fuzz", "bench")),
         ("notebook", ["./bootstrap notebook"]),
-        ("docs", ["./bootstrap docs"]),
+        ("docs", ["./bootstrap notebook", "./bootstrap docs"]),
         ("proof", ["./bootstrap proofs"]),
         ("rack-in-vms", ["./bootstrap vms"]),
         ("dashboards", ["./bootstrap dashboards"]),
@@ -143,8 +143,13 @@ def test_packages_of_all_parts_have_one_version() -> None:
 
 
 def imports(path: Path) -> Iterator[str]:
-    """The packages that a file imports, wherever it does."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    """The packages that a file imports, wherever it does, but for those that only type checkers import."""
+    tree = ast.parse(path.read_text())
+    typed = [each for each in ast.walk(tree) if isinstance(each, ast.If) and ast.unparse(each.test) == "TYPE_CHECKING"]
+    unused = {each for branch in typed for each in ast.walk(branch)}
+    for node in ast.walk(tree):
+        if node in unused:
+            continue
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

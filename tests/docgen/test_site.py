@@ -52,3 +52,12 @@ def test_what_a_page_loads_from_elsewhere_is_found():
     page = """<script src="theme/a.js"></script><a href="https://example.org/">link</a><link href="a.css">
     <script async src="https://unpkg.com/b"></script><link rel="stylesheet" href="//fonts.example/c">"""
     assert find_foreign(page) == ["https://unpkg.com/b", "//fonts.example/c"]
+
+
+def test_a_notebook_is_shown_with_its_outputs():
+    page = format_outside(ROOT / "analysis/notebooks/comparison.md")
+    assert page.startswith("# Fair, unfair, MLTCP and Cassini\n")
+    assert page.count('<img alt="') == 2
+    assert '<img alt="How many ECN marks are left?" src="data:image/svg+xml;base64,' in page
+    assert "<td>group compatible</td>" in page
+    assert "<style" not in page
