@@ -128,15 +128,20 @@ def open_run(which: str | Path = "last", runs: str | Path = "runs") -> Run:
 
 
 def explain_delays(
-    run: Run, *, only: Sequence[str] = (), model: str | None = None, repetitions: int | None = None
+    run: Run,
+    *,
+    only: Sequence[str] = (),
+    model: str | None = None,
+    repetitions: int | None = None,
+    divide_transport: bool = False,
 ) -> Attribution:
     """Return what delays each job of a run, ms an iteration: other jobs, links and causes.
 
     Models play the run's trials again (docs/how-to/explain.md), and parts sum to the measured delay. `only` names
     variants, or levels of other factors; `model` is 'packets' or 'fluid', by default chosen by the run; `repetitions`
-    limits those that are explained.
+    limits those that are explained; `divide_transport` divides the congestion control's part among other jobs.
     """
-    return explain_run(run, levels=only, model=model, repetitions=repetitions)
+    return explain_run(run, levels=only, model=model, repetitions=repetitions, divides_transport=divide_transport)
 
 
 def query(run: Run, sql: str, **values: Any) -> pa.Table:

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-MAX_EXACT = 6
+MAX_EXACT = 8
 """Players for which all 2^n coalitions are valued; with more, orders of players are drawn."""
 
 ORDERS = 32

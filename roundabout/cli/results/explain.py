@@ -27,7 +27,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Model that plays the trials again: packets, or fluid, which takes a second. Default: the model that "
+            help="Model that plays the trials again: packets, or fluid, which is faster. Default: the model that "
             "computed the run, else packets.",
         ),
     ] = None,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Experiments in which one cause delays the job j1, and experiments without such a cause."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from analysis.attribution.counterfactuals import Cause
@@ -151,6 +151,11 @@ def light_traffic() -> Planted:
     """Cross traffic that leaves enough of the link."""
     iperf = {"kind": "iperf", "from": "s1", "to": ["s3"], "load_gbps": 2, "transport": {"name": "dcqcn"}}
     return Planted(_trial(J1, cross_traffic={"iperf": iperf}))
+
+
+def slow_worker_beside(other: Callable[[], Planted]) -> Planted:
+    """Another cause, and a worker that computes 1.5 times as long as the profile says."""
+    return replace(other(), slowed=1.5)
 
 
 def equal_jobs(count: int) -> Planted:

@@ -70,6 +70,19 @@ def test_another_job_is_named_with_the_link_where_both_meet():
 
 
 @pytest.mark.unit
+def test_a_slow_worker_and_another_job_that_act_together_share_what_they_save_each_other():
+    """A slow worker moves j1 out of the way of j2. In whichever order both come, each has what it adds on average."""
+    slow = play(planted.slow_worker_beside(planted.neighbor), 1, "fluid")[0].mean_ms["j1"]
+    alone_ms = planted.COMPUTE_MS + planted.SEND_MS
+    beside_j2_ms = play(planted.neighbor(), 1, "fluid")[0].mean_ms["j1"] - alone_ms
+    slow_ms = play(planted.slow_worker(), 1, "fluid")[0].mean_ms["j1"] - alone_ms
+    parts = decompose(*play(planted.slow_worker_beside(planted.neighbor), 1, "fluid"))["j1"]
+    both_ms = slow - alone_ms
+    assert parts[Source("job", "j2", "L1")] == pytest.approx((beside_j2_ms + both_ms - slow_ms) / 2)
+    assert parts[Source("slowest worker")] == pytest.approx((slow_ms + both_ms - beside_j2_ms) / 2)
+
+
+@pytest.mark.unit
 def test_equal_jobs_share_a_delay_equally():
     trial, models = play(planted.equal_jobs(4), 1, "fluid")
     for job, parts in decompose(trial, models).items():
@@ -137,6 +150,23 @@ def test_nothing_is_named_without_a_cause_packet_by_packet(case):
         parts = decompose(trial, models)["j1"]
         assert parts[Source("unexplained")] == pytest.approx(0, abs=SUM_MS)
         assert named_causes(parts, trial.spec.jobs["j1"].profile.alone_ms) == []
+
+
+@pytest.mark.unit
+@pytest.mark.proof
+@pytest.mark.parametrize("case", [planted.neighbor, planted.one_path, planted.slow_link, planted.paced_sender])
+def test_both_of_two_planted_causes_are_named_packet_by_packet(case):
+    """Print the parts of both causes, ms, and in how many trials both are named."""
+    found, both, other_ms, slow_ms = planted.slow_worker_beside(case), 0, [], []
+    for seed in SEEDS:
+        trial, models = play(found, seed, "packets")
+        parts = decompose(trial, models)["j1"]
+        named = {(each.cause, each.name) for each in named_causes(parts, trial.spec.jobs["j1"].profile.alone_ms)}
+        both += named >= {(found.cause, found.name), ("slowest worker", "")}
+        slow_ms.append(parts[Source("slowest worker")])
+        other_ms += [ms for each, ms in parts.items() if (each.cause, each.name) == (found.cause, found.name)]
+    print(f"\n| {case.__name__} | {fmean(other_ms):.2f} | {fmean(slow_ms):.2f} | {both} of {len(SEEDS)} |")
+    assert both == len(SEEDS)
 
 
 @pytest.mark.unit
