@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -270,12 +271,14 @@ class RackProvider(SshTestbedProvider):
     def check_traffic(self, owner: str) -> Iterator[Row]:
         """Send RDMA traffic between all servers, under a lease, and yield the results.
 
-        DCQCN's T is changed on one server at a time, and restored. Raises BusyError, LostHostError, NoRdmaError if a
+        DCQCN's T is changed on one server at a time, and restored. Rates are those of the rack that an emulated one
+        stands for. Raises BusyError, LostHostError, NoRdmaError if a
         server lacks a requirement, and UnequalRdmaError if some NICs have RDMA and another has not.
         """
+        everywhere = self._inventory.all.vars
         with self._rdma_rails(owner) as rails:
-            yield from check_traffic(rails, self._inventory.all.vars.lossless)
-            yield from self._check_timers(rails, owner)
+            for row in chain(check_traffic(rails, everywhere.lossless), self._check_timers(rails, owner)):
+                yield row if row.gbps is None else row._replace(gbps=row.gbps * everywhere.scale)
 
     def measure_pairs(self, owner: str) -> Iterator[PairFigures]:
         """Measure bandwidth and latency by RDMA between all NICs of a rail. Raises as `check_traffic`.
