@@ -9,6 +9,8 @@
 - `csg`: Broadcom/csg-htsim (841d9e7): two lossless flows (sim/tests/htsim-tests/dumbell_roce), and a permutation of
   DCTCP with a slow link (sim/EXAMPLES/failure/dctcp.rates).
 - `nscc`: the same of uet-htsim with the model's own NSCC, and what its program prints for other incasts.
+- `failed`: its permutation of 8,192 hosts at 400 Gbit/s with a failed link at each switch, which is one at a quarter
+  of its rate. Figures are its program's today; results/400g_nscc_fail1.txt has 41.97 us of an older one.
 - `swift`: csg-htsim's Swift (sim/swift.cpp) on a star, by a driver that prints ends and a port's queue each us. There
   its window has its fraction where its square root is taken, and no scaling by hops: it loses the count of a copied
   route. Packets of 4,185 bytes stand for 4,096 of payload at 97.88 Gbit/s.
@@ -74,6 +76,20 @@ NSCC = {
 """uet-htsim's values for its fat tree at 100 Gbit/s. Its target is 0.75 of the round trip, because it trims."""
 SINGLE_PATHS = ((4, 3, 527.755), (16, 5, 889.92))
 """Ports of a switch, flows on the busiest link, and last completion in us of uet-htsim's permutations."""
+TRIMMING = 178_450
+"""Bytes that a port queues in uet-htsim's fat tree at 100 Gbit/s before it trims packets."""
+FAILED = {"bitmap": 40.787, "reps": 45.839, "spray": 47.218}
+"""Last completion in us of 8,192 flows of 1 MB with a failed link at each switch, over 32 entropies."""
+NSCC_400 = {
+    "transport": {
+        "name": "nscc",
+        "network_rtt_us": 8.34,
+        "target_us": 6.25,
+        "initial_cwnd": 150,
+        "ecn": {"Kmin_bytes": 103_750, "Kmax_bytes": 311_250, "Pmax": 1},
+    }
+}
+"""The values of those flows, in a leaf-spine of 128 leaves at 400 Gbit/s whose ports queue 415 kB."""
 SPRAYED = {"spray": 212.794, "bitmap": 200.507, "reps": 198.246}
 """Last completion in us of uet-htsim's permutation of 1,024 hosts: oblivious, bitmap, and REPS."""
 SWIFT = {"transport": {"name": "swift", "hop_us": 0}}
@@ -120,6 +136,21 @@ def tree(ports: int, gbps: int = 100) -> str:
         lines += [f"Tier {tier}", f"Downlink_speed_Gbps {gbps}", f"Radix_Down {down}", "Downlink_Latency_ns 1000"]
         lines += [f"Radix_Up {half}"] if tier < 2 else []
     return "\n".join(lines)
+
+
+LEAF_SPINE = """Nodes 8192
+Tiers 2
+Podsize 8192
+Tier 0
+Downlink_speed_Gbps 400
+Radix_Down 64
+Downlink_Latency_ns 1000
+Radix_Up 64
+Tier 1
+Downlink_speed_Gbps 400
+Radix_Down 128
+Downlink_Latency_ns 1000"""
+"""uet-htsim's topologies/leaf_spine_8192_400g.topo."""
 
 
 def matrix(hosts: int, pairs: Pairs, size: int = MESSAGE) -> str:
@@ -215,10 +246,12 @@ def spray(seeds: range) -> Iterator[Row]:
             yield Row(f"permutation of 1024, {routing}, last", name, 212.794, found)
 
 
-def _permutations(ports: int, busiest: int, changes: dict[str, Any], number: int) -> Iterator[TrialSpec]:
+def _permutations(
+    ports: int, busiest: int, changes: dict[str, Any], number: int, edit: Callable[[str], str] = str
+) -> Iterator[TrialSpec]:
     """Yield the first permutations whose busiest link has as many flows as the reference's."""
     hosts = ports**3 // 4
-    drawn = (build(matrix(hosts, draw_permutation(hosts, seed)), tree(ports), changes, seed) for seed in count(1))
+    drawn = (build(matrix(hosts, draw_permutation(hosts, seed)), tree(ports), changes, seed, edit) for seed in count(1))
     return islice((spec for spec in drawn if most_flows(spec) == busiest), number)
 
 
@@ -258,10 +291,34 @@ def _degraded_rates(seed: int) -> list[float]:
 
 
 def single_paths(seeds: range, cases: tuple[tuple[int, int, float], ...] = SINGLE_PATHS) -> Iterator[Row]:
-    """Yield the tails of permutations under NSCC, whose flows have a path each."""
+    """Yield the tails of permutations under NSCC, whose flows have a path each, over ports that pause or trim."""
     for ports, busiest, theirs in cases:
-        found = [max(times_us(spec)) for spec in _permutations(ports, busiest, NSCC, len(seeds))]
-        yield Row(f"permutation of {ports**3 // 4}, {busiest} flows on the busiest link, last", "NSCC", theirs, found)
+        title = f"permutation of {ports**3 // 4}, {busiest} flows on the busiest link, last"
+        for name, edit in (("NSCC", str), ("NSCC, trimming", trims(TRIMMING))):
+            found = [max(times_us(spec)) for spec in _permutations(ports, busiest, NSCC, len(seeds), edit)]
+            yield Row(title, name, theirs, found)
+
+
+def trims(queue_bytes: int) -> Callable[[str], str]:
+    """Return the edit of a topology by which its ports trim packets beyond so many bytes."""
+    lossy = f"queue: lossy\nqueue_bytes: {queue_bytes}\ntrimming: true"
+    return lambda text: text.replace("queue: lossless", lossy)
+
+
+def failed(_seeds: range) -> Iterator[Row]:
+    """Yield the tails of 8,192 flows where the first spine has a quarter of its rate and of its queues."""
+    rates = "line_rate_gbps: 100, payload_rate_gbps: 97.87, queue_share: 0.25, "
+
+    def edit(text: str) -> str:
+        return trims(415_000)(re.sub(r"name: tor\d+-agg0, ", lambda found: found[0] + rates, text))
+
+    flows = matrix(8192, draw_permutation(8192, 1), 1_000_000)
+    for routing, theirs in FAILED.items():
+        entropies = {} if routing == "spray" else {"entropies": 32}
+        spec = build(flows, LEAF_SPINE, NSCC_400 | {"routing": {"name": routing, **entropies}}, edit=edit)
+        yield Row(
+            f"permutation of 8192, failed links, {routing}, last", "NSCC, trimming", theirs, [max(times_us(spec))]
+        )
 
 
 def nscc(seeds: range) -> Iterator[Row]:
@@ -478,6 +535,7 @@ SCENES: dict[str, Callable[[range], Iterator[Row] | Iterator[Bound]]] = {
     "spray": spray,
     "csg": csg,
     "nscc": nscc,
+    "failed": failed,
     "swift": swift,
     "hpcc": hpcc,
     "web": web,

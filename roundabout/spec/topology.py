@@ -40,11 +40,16 @@ class Link(Strict):
         default=False, description="whether the host's NIC sends at the link's rate and queues packets beyond it"
     )
     delay_us: Delay | None = Field(default=None, description="propagation, us; default: the topology's delays.link_us")
+    queue_share: Annotated[float, Field(gt=0, le=1)] = Field(
+        default=1,
+        description="share of the topology's `queue_bytes` and of marking thresholds that its switch ports have, "
+        "where switches set them by a port's rate",
+    )
 
     @model_serializer(mode="wrap")
     def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Drop fields at their defaults, so that trial keys hashed before a field existed stay valid."""
-        return drop_defaults({"delay_us": None}, handler(self))
+        return drop_defaults({"delay_us": None, "queue_share": 1}, handler(self))
 
     @model_validator(mode="after")
     def _payload_fits(self) -> Self:
@@ -100,6 +105,11 @@ class Topology(Strict):
         default=None,
         description="bytes that a port of a `lossy` topology queues before it drops; default: the testbed's choice",
     )
+    trimming: bool = Field(
+        default=False,
+        description="of a `lossy` topology: whether a packet that finds no room loses its payload alone, and its "
+        "header goes on before all data, so that the receiver asks for it again (packet trimming, Ultra Ethernet 1.0)",
+    )
     buffer: SharedBuffer | None = Field(
         default=None,
         description="memory that the ports of a switch share; default: each queue and link has a limit of its own",
@@ -137,6 +147,13 @@ class Topology(Strict):
         return self
 
     @model_validator(mode="after")
+    def _only_what_drops_is_trimmed(self) -> Self:
+        if self.trimming and self.queue == "lossless":
+            problem = _Fault(("trimming",), "true", "it with `queue: lossy` alone")
+            raise PydanticCustomError("located", "{expected}", problem._asdict())
+        return self
+
+    @model_validator(mode="after")
     def _only_pfc_has_headroom(self) -> Self:
         for name in ("xon_offset_bytes", "headroom_bytes") if self.buffer and self.queue == "lossy" else ():
             if (found := getattr(self.buffer, name)) is not None:
@@ -147,7 +164,8 @@ class Topology(Strict):
     @model_serializer(mode="wrap")
     def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Drop fields at their defaults, so that trial keys hashed before a field existed stay valid."""
-        return drop_defaults({"buffer": None, "delays": Delays().model_dump(), "routing": None}, handler(self))
+        since = {"trimming": False, "buffer": None, "delays": Delays().model_dump(), "routing": None}
+        return drop_defaults(since, handler(self))
 
     @model_validator(mode="after")
     def _headers_fit(self) -> Self:

@@ -88,6 +88,10 @@ class TrialSpec(Strict):
         """Return the features of switches that the trial requires and only the packet-level model has, by field."""
         requested = {
             "topology.buffer": self.topology.buffer and f"{self.topology.buffer.bytes} bytes that ports share",
+            "topology.trimming": "true" if self.topology.trimming else None,
+            "topology.links.queue_share": ", ".join(
+                f"{link.queue_share:g} of {link.name}" for link in self.topology.links if link.queue_share < 1
+            ),
             "queue": "red" if self.queue == "red" else None,
             "dwrr": self.dwrr and f"weights {', '.join(map(str, self.dwrr.weights))}",
         }

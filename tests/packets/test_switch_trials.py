@@ -200,6 +200,9 @@ def test_other_testbeds_refuse_what_would_have_no_effect(provider: TestbedProvid
         return
     with pytest.raises(UsageError, match="topology.buffer: found 1000000 bytes that ports share, allowed is none"):
         provider.check_trial(shared)
+    trims = small().topology.model_copy(update={"queue": "lossy", "trimming": True})
+    with pytest.raises(UsageError, match="topology.trimming: found true, allowed is none"):
+        provider.check_trial(small().model_copy(update={"topology": trims}))
     if isinstance(provider, LabProvider):
         with pytest.raises(UsageError, match="queue: found red, allowed is none"):
             provider.check_trial(small(queue="red"))

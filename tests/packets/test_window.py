@@ -83,14 +83,15 @@ def test_swift_keeps_the_delay_near_its_target() -> None:
     name=st.sampled_from(ALGORITHMS),
     sizes=st.lists(st.integers(1, 300_000), min_size=1, max_size=6),
     loss=st.sampled_from([0.0, 0.01, 0.1]),
-    queue=st.sampled_from([-1, 3 * PACKET, 50 * PACKET]),
+    room=st.sampled_from([(-1, 0), (3 * PACKET, 0), (3 * PACKET, 1), (50 * PACKET, 1)]),
     seed=st.integers(0, 2**32),
 )
 @settings(max_examples=12, deadline=None)
 def test_each_byte_arrives_once_whatever_is_lost(
-    name: str, sizes: list[int], loss: float, queue: int, seed: int
+    name: str, sizes: list[int], loss: float, room: tuple[int, int], seed: int
 ) -> None:
-    tree = Tree(STAR, nic={**NIC, "seed": seed}, queue_bytes=queue, loss=loss, **MARKS)
+    queue, trims = room
+    tree = Tree(STAR, nic={**NIC, "seed": seed}, queue_bytes=queue, loss=loss, trims=trims, **MARKS)
     added = [add_flow(tree, host, plan(name), size) for host, size in zip(HOSTS[1:], sizes, strict=False)]
     tree.engine.run()
     tree.engine.run(tree.engine.now_ps + 10**6 * PS_PER_US, while_jobs=False)
@@ -100,6 +101,18 @@ def test_each_byte_arrives_once_whatever_is_lost(
     assert all(pair.packets - pair.resent == -(-size // PACKET) for pair, size in zip(pairs, sizes, strict=True))
     assert sum(pair.packets - pair.delivered for pair in pairs) <= ports["drops"][-1].sum()
     assert (ports["backlog_bytes"][-1] == 0).all()
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_trimmed_packets_alone_are_sent_again_without_a_timeout(name: str) -> None:
+    tree = Tree(STAR, queue_bytes=10 * PACKET, trims=1, **MARKS)
+    flows = [add_flow(tree, host, plan(name), 200_000)[1] for host in HOSTS[1:]]
+    tree.engine.run()
+    pairs = [tree.engine.pair_result(flow) for flow in flows]
+    trimmed = tree.engine.samples().ports["drops"][-1].sum()
+    assert [pair.acked for pair in pairs] == [200_000] * 8
+    assert sum(pair.resent for pair in pairs) == trimmed > 50
+    assert [tree.engine.window_result(flow).timeouts for flow in flows] == [0] * 8
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

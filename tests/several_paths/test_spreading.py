@@ -155,7 +155,8 @@ def spread_trials(draw: st.DrawFn, /, **fields: Any) -> TrialSpec:
     size = draw(st.integers(1, 400_000))
     profiles = {"p": two_phases(0.05, size, max(size / 5e6, 1e-3), pattern=draw(st.sampled_from(["pipeline", "ring"])))}
     transport = NSCC if policy in LEARNING else DCQCN
-    topology = topology.model_copy(update=fields)
+    trims = policy in LEARNING and fields.get("queue") == "lossy" and draw(st.booleans())
+    topology = topology.model_copy(update=fields | {"trimming": trims})
     return trial(topology, jobs, profiles=profiles, iterations=draw(st.integers(1, 3)), transport=transport)
 
 
@@ -223,6 +224,12 @@ def test_transports_without_an_ack_of_each_packet_are_refused(policy: dict[str, 
     with pytest.raises(UnsupportedError, match=f"dcqcn with routing {policy['name']}, allowed is swift") as caught:
         check_support(spec, Fabric())
     assert "routing.name=spray" in str(caught.value.hint)
+
+
+def test_transports_that_do_not_answer_trimmed_packets_are_refused() -> None:
+    fabric = routed({"name": "spray"}).model_copy(update={"queue": "lossy", "trimming": True})
+    with pytest.raises(UnsupportedError, match="found dcqcn with trimming, allowed is swift"):
+        check_support(trial(fabric, {"j": ["s0", "s2"]}, transport=DCQCN), Fabric())
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,7 @@ def test_the_dumbbell_has_one_shared_link() -> None:
             "queue: lossless\nqueue_bytes: 9",
             r":6: queue_bytes: found 9, expected it with `queue: lossy`",
         ),
+        ("queue: lossy", "queue: lossless\ntrimming: true", r":6: trimming: found true, expected it with `queue"),
         ("queue: lossy", "queue: lossy\nqueue_bytes: 0", r":6: queue_bytes: found 0"),
         ("queue: lossy", "queue: lossy\nbuffer: {bytes: 9}", r":6: buffer.alpha: found nothing"),
         ("queue: lossy", "queue: lossy\nbuffer: {bytes: 9, alpha: 0}", r":6: buffer.alpha: found 0"),

@@ -123,7 +123,8 @@ def plan_ports(spec: TrialSpec, fabric: Fabric, ports: Ports) -> list[Structure]
 def _plan_port(spec: TrialSpec, fabric: Fabric, ecn: Ecn, ports: Ports, hop: Hop) -> Structure:
     link, delay_us = hop.link, spec.topology.hop_delay_us(hop)
     payload, line = (rate * BYTES_PER_S_OF_GBPS for rate in (link.payload_rate_gbps, link.line_rate_gbps))
-    longest = spec.topology.queue_bytes or (-1 if spec.topology.buffer else drop_tail_bytes(link.payload_rate_gbps))
+    own = spec.topology.queue_bytes and round(spec.topology.queue_bytes * link.queue_share)
+    longest = own or (-1 if spec.topology.buffer else drop_tail_bytes(link.payload_rate_gbps))
     frame = frame_bytes(payload_bytes(spec.topology.mtu_bytes))
     round_trip_s = (delay_us + spec.topology.hop_delay_us(hop.turned)) / 1e6
     host = spec.topology.host_numbers.get(hop.sender, -1)
@@ -134,13 +135,14 @@ def _plan_port(spec: TrialSpec, fabric: Fabric, ecn: Ecn, ports: Ports, hop: Hop
         line_bytes_per_s=line,
         delay_ps=round(delay_us * PS_PER_US),
         queue_bytes=longest if spec.may_drop and not from_host else -1,
-        kmin_bytes=round(ecn.Kmin_bytes),
-        kmax_bytes=round(ecn.Kmax_bytes),
+        kmin_bytes=round(ecn.Kmin_bytes * link.queue_share),
+        kmax_bytes=round(ecn.Kmax_bytes * link.queue_share),
         pmax=0.0 if from_host else ecn.Pmax,
         xoff_bytes=-1 if spec.may_drop else fabric.xoff_bytes,
         xon_bytes=fabric.xon_bytes,
         buffer_bytes=fabric.xoff_bytes + headroom_bytes(line, round_trip_s, frame),
         host=host,
+        trims=spec.topology.trimming,
         marks_on_arrival=fabric.marks_on_arrival,
         from_switch=ports.switches.get(hop.sender, -1),
         to_switch=ports.switches.get(hop.receiver, -1),

@@ -66,10 +66,14 @@ def _check_transport(where: str, transport: Transport, trial: TrialSpec) -> None
         values = transport_values(transport, trial.topology.payload_rate_gbps)
     except UnsupportedError as error:
         raise UnsupportedError(f"{where}.{error.message}", error.hint) from None
+    if trial.topology.trimming:
+        _check_windows(where, transport, "trimming", "their senders take a NACK of a trimmed packet", "trimming=false")
     if trial.topology.spreads_packets and trial.topology.routing:
         _check_reordering(where, transport, values, trial.topology.routing.name)
         if trial.topology.routing.learns_paths:
-            _check_acknowledgments(where, transport, trial.topology.routing.name)
+            routing = f"routing {trial.topology.routing.name}"
+            why = "senders learn of paths by an ACK of each packet with its mark"
+            _check_windows(where, transport, routing, why, "routing.name=spray")
 
 
 def _check_reordering(where: str, transport: Transport, values: Values, routing: str) -> None:
@@ -94,11 +98,10 @@ def _check_reordering(where: str, transport: Transport, values: Values, routing:
         )
 
 
-def _check_acknowledgments(where: str, transport: Transport, routing: str) -> None:
-    """Raise UnsupportedError if the transport's receivers do not acknowledge each packet with its mark."""
+def _check_windows(where: str, transport: Transport, feature: str, why: str, change: str) -> None:
+    """Raise UnsupportedError if the transport has no window, whose receivers answer each packet."""
     if transport.name not in WINDOWED:
         raise UnsupportedError(
-            f"{where}.transport: found {transport.name} with routing {routing}, allowed is {', '.join(WINDOWED)}: "
-            "senders learn of paths by an ACK of each packet with its mark",
-            "choose another transport, or --set routing.name=spray",
+            f"{where}.transport: found {transport.name} with {feature}, allowed is {', '.join(WINDOWED)}: {why}",
+            f"choose another transport, or --set {change}",
         )

@@ -113,7 +113,8 @@ class RackProvider(SshTestbedProvider):
 
     def check_trial(self, trial: TrialSpec, /) -> None:
         """Raise RoundaboutError if the inventory lacks a part of the topology, or if hosts cannot run the trial."""
-        refuse_switch_features(trial, ("topology.buffer", "dwrr"), "the inventory alone says how switches are set")
+        features = ("topology.buffer", "topology.trimming", "topology.links.queue_share", "dwrr")
+        refuse_switch_features(trial, features, "the inventory alone says how switches are set")
         refuse_spreading(trial, "the inventory does not say that switches spread packets, so reports cannot claim it")
         refuse_mixes(trial)
         refuse_modeled_transports(trial)

@@ -35,8 +35,8 @@ def test_a_permutation_ends_with_the_busiest_link() -> None:
 
 
 def test_a_permutation_of_nscc_ends_as_soon_as_in_htsim() -> None:
-    [row] = scenes.single_paths(range(1, 4), scenes.SINGLE_PATHS[:1])
-    assert sum(row.ours) / 3 == pytest.approx(row.theirs, rel=0.06)
+    for row in scenes.single_paths(range(1, 4), scenes.SINGLE_PATHS[:1]):
+        assert sum(row.ours) / 3 == pytest.approx(row.theirs, rel=0.05)
 
 
 @pytest.mark.parametrize(("routing", "theirs_us"), [("bitmap", 203.826), ("reps", 195.124)])

@@ -45,6 +45,7 @@ struct port_plan {
   int64_t host;                                /* that sends into it, or -1 for a switch */
   int64_t marks_on_arrival;                    /* by the queue that a packet finds, and not by the one that it leaves */
   double loss;                                 /* share of data and ACKs that a switch's port drops at random */
+  int64_t trims;                               /* a data packet that finds no room loses its payload alone */
   int64_t from_switch, to_switch;              /* at its ends, counted from 0, or -1 for a host */
 };
 

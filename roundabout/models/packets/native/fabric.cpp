@@ -45,6 +45,7 @@ Fabric::Fabric(const nic_plan &nic, std::span<const port_plan> plans, Random &ra
     port.xoff_bytes = plan.xoff_bytes;
     port.xon_bytes = plan.xon_bytes;
     port.buffer_bytes = plan.buffer_bytes;
+    port.trims = plan.trims != 0;
     port.loss = plan.loss;
     port.drops_early = plan.loss > 0 && !port.is_host;
     packet_ps_ = std::min(packet_ps_, time_of(static_cast<double>(nic.payload_bytes), plan.payload_bytes_per_s));

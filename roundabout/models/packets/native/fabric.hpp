@@ -36,6 +36,7 @@ public:
   std::vector<std::uint32_t> any_path(std::uint32_t route) const;               // its ports
   Picos empty_round_trip(std::uint32_t out, std::uint32_t back) const;          // of a control frame
   void avoid(std::span<const std::uint32_t> links) { next_hops_.avoid(links); } // where packets are bound to no route
+  Bytes control_bytes() const { return control_bytes_; }
   void set_rates(Port &port, double payload_bytes_per_s, double line_bytes_per_s) const;
 
   // Puts a packet that is sent now at the begin of a route. Returns the NIC's port.

@@ -247,12 +247,15 @@ void Hosts::receive(std::uint32_t which, Picos now) {
     else
       roce_receiver_.take_data(packet, now);
     break;
+  case Kind::kTrimmed:
+    window.take_trimmed(packet.pair, which, now);
+    break;
   case Kind::kAck:
   case Kind::kNack:
     if (is_tcp)
       tcp.take_ack(packet, which, now);
     else if (has_window)
-      window.take_ack(packet, which, now);
+      packet.kind == Kind::kAck ? window.take_ack(packet, which, now) : window.take_nack(packet.pair, which, now);
     else
       roce_sender_.take_ack(packet, roce_receiver_.sack_of(which), now);
     break;

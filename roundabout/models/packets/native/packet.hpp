@@ -8,7 +8,7 @@
 
 namespace packets {
 
-enum class Kind : std::uint8_t { kData, kAck, kNack, kCnp };
+enum class Kind : std::uint8_t { kData, kAck, kNack, kCnp, kTrimmed }; // trimmed: data without its payload
 
 struct alignas(64) Packet {
   Picos next_at;      // when the packet behind it on the same link arrives at the far end

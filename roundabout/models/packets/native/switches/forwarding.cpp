@@ -39,8 +39,7 @@ void Forwarding::enqueue(std::uint32_t index, std::uint32_t which, Picos now) {
   }
   Queue &queue = port.queues[packet.priority];
   if (!port.is_host && !mmu_.admit(port, packet, now)) {
-    port.counters[packet.priority].drops++;
-    packets.give_back(which);
+    reject(index, which, now);
     return;
   }
   if (port.marks_on_arrival && packet.kind == Kind::kData && packet.is_ecn &&
@@ -50,6 +49,22 @@ void Forwarding::enqueue(std::uint32_t index, std::uint32_t which, Picos now) {
   packets.append(queue.waiting, which);
   port.ready |= bit(packet.priority);
   wake(index, now);
+}
+
+// A trimmed packet goes before all data, so that its receiver soon asks for it again (packet trimming, UEC 1.0).
+void Forwarding::reject(std::uint32_t index, std::uint32_t which, Picos now) {
+  Port &port = fabric_.ports[index];
+  Packet &packet = packets[which];
+  port.counters[packet.priority].drops++;
+  if (!port.trims || packet.kind != Kind::kData) {
+    packets.give_back(which);
+    return;
+  }
+  packet.kind = Kind::kTrimmed;
+  packet.payload = 0;
+  packet.frame = static_cast<std::uint16_t>(fabric_.control_bytes());
+  packet.priority = kCnpPriority;
+  enqueue(index, which, now);
 }
 
 // Returns true if a packet is dropped before it can wait: at random, or as RED's signal if it is not ECN-capable.

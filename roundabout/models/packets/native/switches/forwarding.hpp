@@ -40,7 +40,8 @@ public:
 private:
   bool drops_early(Port &port, Packet &packet, Picos now);
   void lose(Port &port, std::uint32_t packet);
-  void transmit_next(std::uint32_t port, Picos now); // if a queue may send; the port is free
+  void reject(std::uint32_t port, std::uint32_t packet, Picos now); // for want of room
+  void transmit_next(std::uint32_t port, Picos now);                // if a queue may send; the port is free
   int choose(Port &port, std::uint8_t may);
   std::uint32_t dequeue(Port &port, int priority, Picos now);
   void on_empty_queue(Port &port, const Packet &packet, Picos now);

@@ -52,6 +52,7 @@ struct alignas(64) Port {
   std::int64_t lost_data = 0; // data packets that the link lost, or that its failure dropped
   std::uint16_t failures = 0; // so far: pause frames of before do not count
   bool marks_on_arrival = false, counts_queues = false;
+  bool trims = false;              // what finds no room, in place of dropping it
   bool drops_early = false;        // some of what arrives is lost or signalled before it could wait: by `loss`, by RED
   std::uint32_t buffer = kNone;    // that its switch's ports share
   std::uint32_t scheduler = kNone; // of weights; without one the highest priority goes first

@@ -191,9 +191,27 @@ void WindowSender::take_ack(const Packet &ack, std::uint32_t which, Picos now) {
   }
 }
 
-Bytes WindowSender::acknowledge(const QueuePair &pair, WindowFlow &flow, Bytes seq) {
+void WindowSender::take_nack(std::uint32_t index, std::uint32_t which, Picos now) {
+  QueuePair &pair = hosts_.pairs[index];
+  WindowFlow &flow = flows_[pair.window];
+  const Bytes seq = stamps_[which].seq;
+  const std::size_t place = find_sent(pair, flow, seq);
+  if (pair.stopped || place == flow.sent.size() || flow.sent[place].is_lost)
+    return;
+  window_on_loss(flow.control, now, payload_at(pair, seq), flow.in_flight);
+  lose(pair, flow, place, PathFeedback::kTrimmed, now);
+  pair.repairs = true;
+  schedule(index, now);
+}
+
+std::size_t WindowSender::find_sent(const QueuePair &pair, const WindowFlow &flow, Bytes seq) const {
   const auto place = static_cast<std::size_t>((seq - pair.acked) / nic_.payload_bytes);
-  if (seq < pair.acked || place >= flow.sent.size() || flow.sent[place].is_acked)
+  return seq < pair.acked || place >= flow.sent.size() || flow.sent[place].is_acked ? flow.sent.size() : place;
+}
+
+Bytes WindowSender::acknowledge(const QueuePair &pair, WindowFlow &flow, Bytes seq) {
+  const std::size_t place = find_sent(pair, flow, seq);
+  if (place == flow.sent.size())
     return 0;
   SentPacket &packet = flow.sent[place];
   const Bytes payload = payload_at(pair, seq);
@@ -232,20 +250,20 @@ void WindowSender::find_losses(QueuePair &pair, WindowFlow &flow, Picos now) {
         continue;
       break;
     }
-    lose(pair, flow, place, now);
+    lose(pair, flow, place, PathFeedback::kLost, now);
     const Bytes seq = pair.acked + static_cast<Bytes>(place) * nic_.payload_bytes;
     window_on_loss(flow.control, now, payload_at(pair, seq), flow.in_flight);
   }
   pair.repairs = flow.lost > 0;
 }
 
-void WindowSender::lose(const QueuePair &pair, WindowFlow &flow, std::size_t place, Picos now) {
+void WindowSender::lose(const QueuePair &pair, WindowFlow &flow, std::size_t place, PathFeedback feedback, Picos now) {
   const Bytes seq = pair.acked + static_cast<Bytes>(place) * nic_.payload_bytes;
   flow.sent[place].is_lost = true;
   flow.lost++;
   flow.in_flight -= payload_at(pair, seq);
   flow.first_lost = std::min(flow.first_lost, place);
-  fabric_.learn(pair.out, flow.sent[place].entropy, PathFeedback::kLost, now);
+  fabric_.learn(pair.out, flow.sent[place].entropy, feedback, now);
 }
 
 void WindowSender::on_timeout(QueuePair &pair, WindowFlow &flow, Picos now) {
@@ -255,7 +273,7 @@ void WindowSender::on_timeout(QueuePair &pair, WindowFlow &flow, Picos now) {
       continue;
     if (first == 0)
       first = payload_at(pair, pair.acked + static_cast<Bytes>(place) * nic_.payload_bytes);
-    lose(pair, flow, place, now);
+    lose(pair, flow, place, PathFeedback::kLost, now);
   }
   pair.repairs = flow.lost > 0;
   flow.timeouts++;
@@ -294,12 +312,21 @@ void WindowSender::take_data(const Packet &packet, std::uint32_t which, Picos no
     arrived.erase_below(end);
     hosts_.advance(packet.pair, end - pair.expected, now);
   }
-  const std::uint32_t ack = hosts_.make_reply(packet.pair, Kind::kAck, nic_.control_bytes);
-  forwarding_.packets[ack].echo = packet.marked;
-  if (flows_[pair.window].plan.algorithm == WINDOW_NSCC)
-    forwarding_.packets[ack].priority = kCnpPriority; // Ultra Ethernet's ACKs have a traffic class before data's.
-  stamp(ack, received);
-  hosts_.send_reply(ack, now);
+  reply(packet.pair, Kind::kAck, packet.marked, received, now);
+}
+
+void WindowSender::take_trimmed(std::uint32_t pair, std::uint32_t which, Picos now) {
+  reply(pair, Kind::kNack, false, stamps_[which], now);
+}
+
+void WindowSender::reply(std::uint32_t index, Kind kind, bool is_marked, Stamp received, Picos now) {
+  const std::uint32_t which = hosts_.make_reply(index, kind, nic_.control_bytes);
+  Packet &packet = forwarding_.packets[which];
+  packet.echo = is_marked;
+  if (flows_[hosts_.pairs[index].window].plan.algorithm == WINDOW_NSCC)
+    packet.priority = kCnpPriority; // Ultra Ethernet's ACKs have a traffic class before data's.
+  stamp(which, received);
+  hosts_.send_reply(which, now);
 }
 
 } // namespace packets

@@ -38,9 +38,11 @@ public:
   void on_timer(std::uint32_t pair, Picos now);
   std::uint32_t send_next(std::uint32_t pair, Picos now); // at its turn; kNone if it may not send
   void take_ack(const Packet &ack, std::uint32_t which, Picos now);
+  void take_nack(std::uint32_t pair, std::uint32_t which, Picos now); // about a trimmed packet
 
-  // The receiver's part: it answers the data packet that was at `which` in the pool.
+  // The receiver's part: it answers the packet that was at `which` in the pool.
   void take_data(const Packet &packet, std::uint32_t which, Picos now);
+  void take_trimmed(std::uint32_t pair, std::uint32_t which, Picos now);
 
 private:
   window_path path_of(const QueuePair &pair) const;
@@ -49,12 +51,15 @@ private:
   std::uint32_t send(std::uint32_t pair, Picos now);
   std::size_t next_packet(QueuePair &pair, WindowFlow &flow); // its place in `sent`
   Bytes payload_at(const QueuePair &pair, Bytes seq) const { return std::min(nic_.payload_bytes, pair.end - seq); }
+  // Returns the place in `sent` of the packet at `seq` if it was not acknowledged before, or else the end.
+  std::size_t find_sent(const QueuePair &pair, const WindowFlow &flow, Bytes seq) const;
   Bytes acknowledge(const QueuePair &pair, WindowFlow &flow, Bytes seq); // Returns its bytes if they are new.
   void measure(WindowFlow &flow, Picos rtt);
   void find_losses(QueuePair &pair, WindowFlow &flow, Picos now);
-  void lose(const QueuePair &pair, WindowFlow &flow, std::size_t place, Picos now);
+  void lose(const QueuePair &pair, WindowFlow &flow, std::size_t place, PathFeedback feedback, Picos now);
   void pop_acked(QueuePair &pair, WindowFlow &flow, Bytes expected);
   void on_timeout(QueuePair &pair, WindowFlow &flow, Picos now);
+  void reply(std::uint32_t pair, Kind kind, bool is_marked, Stamp received, Picos now);
   void stamp(std::uint32_t which, const Stamp &stamp);
 
   EventQueue &events_;
