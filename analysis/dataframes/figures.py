@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from analysis.dataframes.degradation import Degradation
 from analysis.render.style import INK, JOBS, RC, SOFT, job_colours
-from analysis.studies.load_sweep.degradation_figures import use_plain_numbers
+from analysis.studies.load_sweep.degradation_figures import draw_curve, use_plain_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,12 +65,10 @@ def draw_degradation(
     dashed.
     """
     measured = np.linspace(sweep["load_gbps"].min(), sweep["load_gbps"].max(), POINTS)
-    axes.fill_between(measured, *model.band_s(measured), color=colour, alpha=0.16, linewidth=0)
-    axes.plot(measured, model.times_s(measured), color=colour)
+    draw_curve(axes, measured, (model.times_s(measured), *model.band_s(measured)), colour)
     if until_gbps is not None and until_gbps > measured[-1]:
         beyond = np.linspace(measured[-1], until_gbps, POINTS)
-        axes.fill_between(beyond, *model.band_s(beyond), color=colour, alpha=0.08, linewidth=0)
-        axes.plot(beyond, model.times_s(beyond), color=colour, linestyle=(0, (4, 3)))
+        draw_curve(axes, beyond, (model.times_s(beyond), *model.band_s(beyond)), colour, dashed=True)
     axes.vlines(sweep["load_gbps"], sweep["mean_s_low"], sweep["mean_s_high"], color=INK, linewidth=1.5)
     axes.plot(sweep["load_gbps"], sweep["mean_s"], "o", color=colour, markeredgecolor="white", zorder=3)
     axes.set_yscale("log")

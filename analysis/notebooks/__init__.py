@@ -21,6 +21,12 @@ FOLDER = "notebooks"
 REPORT, DEGRADATION, COMPARISON, ONE_ITERATION = "report", "degradation", "comparison", "one-iteration"
 LICENCE = re.compile(r"\A# SPDX-.*\n")  # removed, because it would hide jupytext's header behind it
 STYLE = "# The page's own look\nfrom analysis.render import page\n\npage.style_block()"
+BUILD_ON = """## Build on it
+
+The functions of `roundabout.api` give the same results and measurements as DataFrames
+(`docs/reference/python.md`).
+"""
+TABLES = ("from roundabout import api\n\napi.compare(run)", "api.iterations(run)")
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
@@ -61,6 +67,8 @@ def write_notebooks(run: Run) -> dict[Path, bool]:
     """
     report = notebook_on_run(study_of(experiment_of(run)).notebook, run)
     report.cells.insert(0, nbformat.v4.new_code_cell(STYLE))  # type: ignore[no-untyped-call]
+    report.cells.append(nbformat.v4.new_markdown_cell(BUILD_ON))  # type: ignore[no-untyped-call]
+    report.cells += [nbformat.v4.new_code_cell(table) for table in TABLES]  # type: ignore[no-untyped-call]
     names = dict.fromkeys((fitting_notebook(run), ONE_ITERATION))
     notebooks = {name: notebook_on_run(source_of(name), run) for name in names} | {REPORT: report}
     make_directory(run.path / FOLDER)

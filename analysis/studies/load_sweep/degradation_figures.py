@@ -146,6 +146,18 @@ def draw_distributions(panels: Mapping[str, Mapping[str, Mapping[str, Array]]]) 
     return result
 
 
+def draw_curve(
+    panel: Axes, x: Array, times_s: tuple[Array, Array, Array], colour: str, *, dashed: bool = False
+) -> None:
+    """Draw a fitted curve with its 95 % band, paler where `dashed`.
+
+    `times_s` are the curve's times and the ends of the band, each of shape (points,).
+    """
+    curve_s, low_s, high_s = times_s
+    panel.fill_between(x, low_s, high_s, color=colour, alpha=0.08 if dashed else 0.16, linewidth=0)
+    panel.plot(x, curve_s, color=colour, linestyle=DASHES if dashed else "-")
+
+
 def use_plain_numbers(axis: Axis) -> None:
     """Label a logarithmic axis with 0.5, 1, 2 and the like instead of powers of ten."""
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -175,8 +187,7 @@ def _draw_fit(panel: Axes, fit: FitResult, colour: str, axis: Callable[[Array], 
     """Draw the curve over the measured loads, with its 95 % band."""
     loads_gbps, band = np.array(fit.band.loads_gbps), fit.band
     low_s, high_s = (np.array([np.inf if end is None else end for end in side]) for side in (band.low_s, band.high_s))
-    panel.fill_between(axis(loads_gbps), low_s, high_s, color=colour, alpha=0.16, linewidth=0)
-    panel.plot(axis(loads_gbps), fit.times_s(loads_gbps), color=colour)
+    draw_curve(panel, axis(loads_gbps), (fit.times_s(loads_gbps), low_s, high_s), colour)
 
 
 def _draw_printed_fit(panel: Axes, printed: EquationResult, series: CurveSeries, colour: str) -> None:

@@ -81,6 +81,7 @@ def test_notebooks_run_from_another_folder(run, tmp_path, monkeypatch):
     assert [path.name for path in of_run] == ["one-iteration.ipynb", "report.ipynb"]
     shown = executed([*of_run, source_of(DEGRADATION), source_of(COMPARISON)], tmp_path)
     assert "data:image/svg+xml;base64" in shown["report"]
+    assert {"speedup_low", "compute_end_ms"} <= set(re.findall(r"\w+", shown["report"]))
     assert {name: text.count("image/png") for name, text in shown.items()} == {
         "report": 0,
         ONE_ITERATION: 3,
