@@ -217,7 +217,7 @@
     const first = iterations.findIndex((each) => each.startMs >= played[1].iterations[0].startMs);
     parts.circles.replaceChildren(
       drawCircle(played, iterations[first].startMs, iterations[first + count - 1].endMs, "at first"),
-      drawCircle(played, iterations[ended - count].startMs, iterations[ended - 1].endMs, `after ${ITERATIONS} iterations`),
+      drawCircle(played, iterations[ended - count].startMs, iterations[ended - 1].endMs, "in the end"),
     );
     const iterationsText = count === 1 ? "one iteration" : `${count} iterations`;
     parts.note.textContent =
