@@ -108,7 +108,7 @@ class Topology(Strict):
     trimming: bool = Field(
         default=False,
         description="of a `lossy` topology: whether a packet that finds no room loses its payload alone, and its "
-        "header goes on before all data, so that the receiver asks for it again (packet trimming, Ultra Ethernet 1.0)",
+        "header goes on before all data, and its receiver requests it again (packet trimming, Ultra Ethernet 1.0)",
     )
     buffer: SharedBuffer | None = Field(
         default=None,

@@ -51,7 +51,7 @@ void Forwarding::enqueue(std::uint32_t index, std::uint32_t which, Picos now) {
   wake(index, now);
 }
 
-// A trimmed packet goes before all data, so that its receiver soon asks for it again (packet trimming, UEC 1.0).
+// A trimmed packet goes before all data, and its receiver requests it again (packet trimming, UEC 1.0).
 void Forwarding::reject(std::uint32_t index, std::uint32_t which, Picos now) {
   Port &port = fabric_.ports[index];
   Packet &packet = packets[which];
