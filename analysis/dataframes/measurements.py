@@ -70,8 +70,8 @@ def queues(run: Run, *, trial: str | None = None, window_ms: float = 10.0) -> "p
 
     Columns: trial, variant, setting, repetition, link, towards (the host or switch at the link's other end), start_ms
     as in `bandwidth`, gbps (sent into the link, headers included, mean of the window), and backlog_kb (waiting at the
-    window's start, kB of 1000 bytes). Without rows where switches cannot be sampled. Raises UsageError for an unknown
-    trial.
+    window's start, kB of 1000 bytes; nan where unknown). Without rows where switches cannot be sampled. Raises
+    UsageError for an unknown trial.
     """
     edges_ns = _edges_ns(run, trial, window_ms)
     waiting = data.backlogs(run)

@@ -18,7 +18,16 @@ import pytest
 from nbclient import NotebookClient
 
 import roundabout
-from analysis.notebooks import COMPARISON, DEGRADATION, ONE_ITERATION, fitting_notebook, source_of, write_notebooks
+from analysis.notebooks import (
+    COMPARISON,
+    DEGRADATION,
+    ONE_ITERATION,
+    fitting_notebook,
+    notebook_on_run,
+    source_of,
+    write_notebooks,
+)
+from analysis.notebooks.execution import execute
 from roundabout import api
 from roundabout.cli.main import main
 from roundabout.cli.results import notebook as command
@@ -118,6 +127,12 @@ def test_the_notebook_that_fits_a_run_is_opened(run, tmp_path):
     both = roundabout.build_experiment({**FIELDS, "iterations": 1, "factors": factors})
     compared = roundabout.run_experiment(both, testbed="fluid", runs=tmp_path, quiet=True)
     assert fitting_notebook(compared) == COMPARISON
+    for name in (COMPARISON, ONE_ITERATION):  # without intervals, marks and queues, which the model lacks
+        notebook = notebook_on_run(source_of(name), compared)
+        execute(notebook, 100)
+        assert [
+            each for cell in notebook.cells for each in cell.get("outputs", ()) if each.get("name") == "stderr"
+        ] == []
 
 
 def test_an_edited_notebook_is_not_overwritten(run):
