@@ -6,12 +6,10 @@ import os
 import re
 import resource
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -45,10 +43,8 @@ from roundabout.testbeds.rack.dcqcn_check import Owner, applies_timer
 from roundabout.testbeds.rack.examination import Finding
 from roundabout.testbeds.rack.inventory import LosslessClasses
 from roundabout.testbeds.rack.rdma_class_check import Difference, RdmaEnd, Row
-from tests.deadline import wait_for
 from tests.packets.networks import PACKET, PS_PER_US, Tree, change_plan
 from tests.packets.roce_jobs import STAR, dcqcn
-from tests.rack.endless_perftest import ENDLESS, ClosableConnection
 from tests.running import MAY_RAISE_LIMITS, load_program
 
 pytestmark = pytest.mark.unit
@@ -183,26 +179,6 @@ def test_each_nic_writes_to_those_of_other_servers(fabric: Ends, tmp_path: Path)
     }
     calls = (tmp_path / "calls").read_text()
     assert re.findall("-q (.) -D 3", calls) == ["1", "1", "2", "2", "4", "4"] * 2
-
-
-def test_ctrl_c_ends_the_programs_at_once(fabric: Ends, tmp_path: Path) -> None:
-    ends = [end._replace(connection=ClosableConnection(end.host.name)) for end in fabric()[:2]]
-    (tmp_path / "bin/ib_write_bw").write_text(ENDLESS)
-    interrupt = threading.Timer(0, interrupt_once_started, [tmp_path])
-    interrupt.start()
-    with pytest.raises(KeyboardInterrupt):
-        figures_of(ends)
-    interrupt.join()
-    assert time.time() - (tmp_path / "interrupted").stat().st_mtime < 15
-    processes = [Path("/proc", path.name.partition("-")[2]) for path in tmp_path.glob("started-*")]
-    wait_for(lambda: not any(path.exists() for path in processes), 15)
-
-
-def interrupt_once_started(folder: Path) -> None:
-    """Interrupt this process as soon as two tests' programs run: a server's, and a client's."""
-    wait_for(lambda: len(list(folder.glob("started-*"))) >= 2, 60)
-    (folder / "interrupted").touch()
-    os.kill(os.getpid(), signal.SIGINT)
 
 
 def test_a_slow_nic_is_named_with_its_direction(fabric: Ends) -> None:
