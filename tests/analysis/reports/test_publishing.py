@@ -259,7 +259,8 @@ def test_shown_figures_are_those_of_the_experiment_and_the_testbed(tmp_path):
 
 def test_all_publications_of_the_project_can_be_read():
     for each in publications():
-        assert each.verdicts or each.facts.figures
+        recoveries = json.loads((each.folder / SUMMARY).read_text()).get("recoveries")
+        assert each.verdicts or each.facts.figures or recoveries
         assert each.folder == RESULTS / each.facts.experiment / each.facts.testbed
         assert all((each.folder / figure.file).is_file() for figure in each.facts.figures)
         assert not any(b"/work" in path.read_bytes() or b"/root" in path.read_bytes() for path in each.folder.iterdir())
