@@ -8,6 +8,7 @@ import roundabout
 from analysis.dataframes import frames
 from roundabout import api
 from roundabout.core.errors import UsageError
+from tests.two_jobs import two_jobs
 
 pytestmark = pytest.mark.unit
 
@@ -18,19 +19,8 @@ LINK = {"link": "L1", "towards": "tor1"}
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """Two jobs that share a link, packet by packet."""
-    fields = {
-        "name": "two",
-        "about": "Two jobs, for a moment",
-        "topology": "dumbbell-2x2",
-        "jobs": {
-            "j1": {"profile": "vgg19-1400", "workers": ["s0", "s2"]},
-            "j2": {"profile": "vgg19-1400", "workers": ["s1", "s3"]},
-        },
-        "iterations": 3,
-        "transport": {"name": "dcqcn"},
-    }
     runs = tmp_path_factory.mktemp("runs")
-    return roundabout.run_experiment(roundabout.build_experiment(fields), testbed="packets", runs=runs, quiet=True)
+    return roundabout.run_experiment(roundabout.build_experiment(two_jobs(3)), testbed="packets", runs=runs, quiet=True)
 
 
 @pytest.fixture(scope="module")

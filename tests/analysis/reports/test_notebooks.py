@@ -33,26 +33,15 @@ from roundabout.cli.main import main
 from roundabout.cli.results import notebook as command
 from tests.analysis.sweeps.sweep_runs import experiment, sweep_run
 from tests.captures.capture_frames import pcap, random_frame
+from tests.two_jobs import two_jobs
 
 pytestmark = pytest.mark.unit
-
-FIELDS = {
-    "name": "two",
-    "about": "Two jobs, for a moment",
-    "topology": "dumbbell-2x2",
-    "jobs": {
-        "j1": {"profile": "vgg19-1400", "workers": ["s0", "s2"]},
-        "j2": {"profile": "vgg19-1400", "workers": ["s1", "s3"]},
-    },
-    "iterations": 5,
-    "transport": {"name": "dcqcn"},
-}
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A computed run with a capture, as if it had been measured."""
-    experiment = roundabout.build_experiment(FIELDS)
+    experiment = roundabout.build_experiment(two_jobs(5))
     runs = tmp_path_factory.mktemp("runs")
     run = roundabout.run_experiment(experiment, testbed="packets", runs=runs, quiet=True)
     (trial,) = run.path.glob("trials/*")
@@ -124,7 +113,7 @@ def test_the_notebook_that_fits_a_run_is_opened(run, tmp_path):
     assert fitting_notebook(run) == ONE_ITERATION
     assert fitting_notebook(sweep_run(tmp_path / "sweep", experiment(tmp_path, loads=[0, 10, 18]))) == DEGRADATION
     factors = {"variant": {"fair": {}, "unfair": {"jobs": {"j1": {"transport": {"T_us": 55}}}}}}
-    both = roundabout.build_experiment({**FIELDS, "iterations": 1, "factors": factors})
+    both = roundabout.build_experiment({**two_jobs(5), "iterations": 1, "factors": factors})
     compared = roundabout.run_experiment(both, testbed="fluid", runs=tmp_path, quiet=True)
     assert fitting_notebook(compared) == COMPARISON
     for name in (COMPARISON, ONE_ITERATION):  # without intervals, marks and queues, which the model lacks
