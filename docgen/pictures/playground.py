@@ -9,9 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from docgen.generation import DOCS
-from docgen.pictures.report import photograph
+from docgen.pictures.report import photograph, print_picture
 from docgen.playground.engine import write_playground
-from roundabout.core.errors import RoundaboutError
 
 PICTURE = DOCS / "tutorials/playground.png"
 SIZE = 760, 970  # of the window, in CSS pixels: the width of a page's text, down to the circles
@@ -48,17 +47,11 @@ def write_page(folder: Path) -> Path:
     return page
 
 
-def main() -> int:
-    """Photograph the playground, and say where the picture is."""
-    try:
-        with TemporaryDirectory() as folder:
-            photograph(write_page(Path(folder)), PICTURE, SIZE, [WAITING])
-    except RoundaboutError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    print(PICTURE)
-    return 0
+def take() -> None:
+    """Photograph the playground. Raises RoundaboutError."""
+    with TemporaryDirectory() as folder:
+        photograph(write_page(Path(folder)), PICTURE, SIZE, [WAITING])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(print_picture(PICTURE, take))

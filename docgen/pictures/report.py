@@ -9,7 +9,7 @@ import argparse
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -61,17 +61,23 @@ def photograph(page: Path, picture: Path, size: tuple[int, int] = (WIDTH, HEIGHT
         raise UsageError(f"{picture}: found {found:,} bytes, expected {MAX_BYTES:,} at most", "lower HEIGHT or COLORS")
 
 
-def main() -> int:
-    """Photograph the page of the run that the command line names, and say where the picture is."""
-    parser = argparse.ArgumentParser(prog="python -m docgen.pictures.report", description="Photograph a run's page.")
-    parser.add_argument("run", help="folder or id of a run, an experiment (its newest run), or `last`")
+def print_picture(picture: Path, take: Callable[[], None]) -> int:
+    """Take a picture, print its path, or the error, and return the exit status."""
     try:
-        photograph(open_run(parser.parse_args().run).path / "report.html", PICTURE)
+        take()
     except RoundaboutError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    print(PICTURE)
+    print(picture)
     return 0
+
+
+def main() -> int:
+    """Photograph the page of the run that the command line names."""
+    parser = argparse.ArgumentParser(prog="python -m docgen.pictures.report", description="Photograph a run's page.")
+    parser.add_argument("run", help="folder or id of a run, an experiment (its newest run), or `last`")
+    run = parser.parse_args().run
+    return print_picture(PICTURE, lambda: photograph(open_run(run).path / "report.html", PICTURE))
 
 
 if __name__ == "__main__":
