@@ -322,7 +322,7 @@ def failed(_seeds: range) -> Iterator[Row]:
 
 
 def nscc(seeds: range) -> Iterator[Row]:
-    """Yield the figures of uet-htsim beside the model's NSCC, which has no trimming."""
+    """Yield the figures of uet-htsim beside the model's NSCC, over ports that pause, and of single paths that trim."""
     apart = [(1, 0), *((2, other) for other in (0, *range(4, 13))), *((3, other) for other in (0, *range(13, 22)))]
     for title, ports, pairs, theirs in (
         ("2 MB, six links", 4, [(0, 13)], 176.2),

@@ -4,11 +4,10 @@
 from collections import Counter
 from collections.abc import Collection, Mapping
 
+from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS
 from roundabout.models.packets.steady_state import find_groups
 from roundabout.spec import TrialSpec
 from roundabout.spec.topology import Hop
-
-BYTES_PER_MS_OF_GBPS = 125_000
 
 Uses = Mapping[str, Mapping[Hop, float]]
 """By the name of a job or cross traffic: the share of time for which it keeps each link busy."""

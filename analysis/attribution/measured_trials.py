@@ -23,7 +23,7 @@ def measured_trials(run: Run, cells: Collection[CellTrials]) -> dict[str, Measur
     Raises StoreError if a table cannot be read.
     """
     keys = [key for cell in cells for key in cell.trials]
-    records = {record["trial"]: record for record in run.trials() if record["trial"] in keys}
+    records = {record["trial"]: record for record in run.trials()}
     means = _iteration_means(run)
     computed = _computing_times(run)
     found = {}

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from analysis.dataframes.frames import TRIAL, frame_of_rows, to_frame, trial_columns
 from analysis.reading import data
-from analysis.reading.cells import CellTrials, cells_of
+from analysis.reading.cells import cells_of
 from analysis.reading.congestion.marks import per_iteration
 from analysis.statistics.cumulative_counter import EMPTY, CumulativeCounter, Floats, Integers
 from roundabout.core.errors import UsageError
@@ -58,7 +58,8 @@ def bandwidth(run: Run, *, trial: str | None = None, window_ms: float = 10.0) ->
     rows = (
         {"trial": key, "job": job, **window}
         for cell in cells_of(run)
-        for key in _of_cell(cell, edges_ns)
+        for key in cell.trials
+        if key in edges_ns
         for job in cell.jobs
         for window in _rates(sent.get(data.HostPlace(key, cell.spec.jobs[job].workers[0]), EMPTY), edges_ns[key])
     )
@@ -116,10 +117,6 @@ def _edges_ns(run: Run, trial: str | None, window_ms: float) -> dict[str, Intege
             f"trial {trial} has no iterations in {run.path}", "take one of the column `trial` of `iterations(run)`"
         )
     return found
-
-
-def _of_cell(cell: CellTrials, edges_ns: dict[str, Integers]) -> list[str]:
-    return [key for key in cell.trials if key in edges_ns]
 
 
 def _rates(

@@ -91,8 +91,8 @@ def choose_models(run: Run, specs: Sequence[TrialSpec], requested: str | None = 
     Raises UsageError if the requested testbed has no model, and the error of its `check_trial` if it cannot play them.
     """
     own = _own_model(run)
-    if requested or own:
-        provider = find_provider({"testbed": requested or own or FLOW_LEVEL})
+    if wanted := requested or own:
+        provider = find_provider({"testbed": wanted})
         if not provider.can_replay:
             raise UsageError(
                 f"--model: found {requested}, allowed are models: {PACKET_LEVEL} and {FLOW_LEVEL}",

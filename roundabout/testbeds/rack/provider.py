@@ -273,8 +273,8 @@ class RackProvider(SshTestbedProvider):
         """Send RDMA traffic between all servers, under a lease, and yield the results.
 
         DCQCN's T is changed on one server at a time, and restored. Rates are those of the rack that an emulated one
-        stands for. Raises BusyError, LostHostError, NoRdmaError if a
-        server lacks a requirement, and UnequalRdmaError if some NICs have RDMA and another has not.
+        stands for. Raises BusyError, LostHostError, NoRdmaError if a server lacks a requirement, and UnequalRdmaError
+        if some NICs have RDMA and another has not.
         """
         everywhere = self._inventory.all.vars
         with self._rdma_rails(owner) as rails:
