@@ -85,7 +85,8 @@ def test_cnps_act_after_their_delay(lab: Lab, dcqcn: str, tools: Any) -> None:
     assert 0.9 * delay_us < sum(each["held_us"] for each in counters) / cuts < 1.6 * delay_us
     seen = lab.echo_times()
     assert seen.echoes > 20
-    assert 10 < seen.total_us / seen.echoes < 20_000
+    # A port marks what leaves it, so an echo waits for programs alone: 9 us on a quick machine that is idle.
+    assert 0 < seen.total_us / seen.echoes < 20_000
 
 
 def test_echoes_are_the_marks_made(lab: Lab, dcqcn: str, tools: Any) -> None:
