@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from analysis.expectations.outcomes import ALONE, LOAD, JobSpeed
 from analysis.expectations.repetition_needs import with_needs
 from analysis.expectations.verdicts import Verdict, judge
 from analysis.quantities import CachedReading
@@ -22,7 +23,7 @@ from analysis.reading.disturbance import mark_name, widen
 from analysis.reading.fidelity import Fidelity, fidelity_of
 from analysis.reading.flow_limits import limits_of_cells
 from analysis.reading.speedups import baseline_of, typical_speedup
-from analysis.statistics.intervals import Array, Interval, Measured, estimate, find_modes, tail_estimate
+from analysis.statistics.intervals import Array, Interval, Measured, estimate, find_modes, ratio, tail_estimate
 from roundabout.models.fluid import Limits
 from roundabout.spec import StudyChoice
 from roundabout.spec.base import Level
@@ -187,6 +188,29 @@ class JobCell(Statistics):
         return mark_name(self.id.name_in_group, self.disturbance)
 
     @property
+    def speed(self) -> JobSpeed | None:
+        """Return the job's speed-up over the baseline; None in the baseline, and without one."""
+        if self.speedup is None:
+            return None
+        return JobSpeed(self.levels, self.job, self.speedup, self.speedup_ci95, self.baseline or "")
+
+    @property
+    def speed_beside_alone(self) -> JobSpeed | None:
+        """Return the job's speed as a share of that alone in the flow-level model; None if that is unknown."""
+        if self.fluid.alone_ms is None or self.limit == "alone":
+            return None
+        return self._speed_beside((self.fluid.alone_ms, (self.fluid.alone_ms, self.fluid.alone_ms)), ALONE)
+
+    def speed_beside_load(self, least: "JobCell") -> JobSpeed:
+        """Return the job's speed as a share of that in `least`, the same cell at the least load."""
+        found = least.typical_ms, least.typical_ci95_ms
+        return self._speed_beside(found, str(least.levels[LOAD]))
+
+    def _speed_beside(self, baseline_ms: Measured, name: str) -> JobSpeed:
+        speed, interval = ratio(baseline_ms, (self.typical_ms, self.typical_ci95_ms))
+        return JobSpeed(self.levels, self.job, speed, interval, name)
+
+    @property
     def limit_ms(self) -> float | None:
         """Return the job's flow-level limit, ms; None if it has none, or if it is unknown."""
         found: float | None = getattr(self.fluid, f"{self.limit}_ms")
@@ -237,6 +261,23 @@ class Summary(Result):
     invalid_trials: tuple[InvalidTrial, ...]
     disturbed_trials: tuple[DisturbedTrial, ...] = ()
     looks: int = 1
+
+    @property
+    def speeds(self) -> tuple[JobSpeed, ...]:
+        """Return each job's speed in each cell: over the baseline, else over the least load, else over that alone."""
+        speedups = tuple(speed for cell in self.cells if (speed := cell.speed))
+        return speedups or self._speeds_by_load or tuple(filter(None, (cell.speed_beside_alone for cell in self.cells)))
+
+    @property
+    def _speeds_by_load(self) -> tuple[JobSpeed, ...]:
+        """Return each job's speed over that at the least load of the same cells; nothing if the load does not vary."""
+        if len({cell.levels.get(LOAD) for cell in self.cells}) < 2:
+            return ()
+        least: dict[tuple[CellId, str], JobCell] = {}
+        for cell in sorted(self.cells, key=lambda cell: float(cell.levels[LOAD])):
+            least.setdefault((cell.id.without_factor(LOAD), cell.job), cell)
+        beside = ((cell, least[cell.id.without_factor(LOAD), cell.job]) for cell in self.cells)
+        return tuple(cell.speed_beside_load(base) for cell, base in beside if cell is not base)
 
     def record(self) -> dict[str, Any]:
         """Return the content of summary.json."""

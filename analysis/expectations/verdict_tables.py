@@ -78,7 +78,6 @@ def cards(verdicts: Sequence[Verdict]) -> Html:
             "about": describe(each),
             "basis": _basis(each),
             "value": _value(each),
-            "long": not _is_figure(each),
             "ci95": each.ci95 if _is_figure(each) and each.ci95 and each.ci95[0] < each.ci95[1] else None,
         }
         for each in figures

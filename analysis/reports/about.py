@@ -15,6 +15,7 @@ from analysis.reading.data import iterations
 from analysis.reading.machines import AGREE, Machines, ReferenceTrial, read_machines
 from analysis.render.page import Html, bold_heading, fill_template, paragraph, render_part, table_html
 from analysis.render.tables import Cell, Column, Table, one_section
+from analysis.reports.outcome import outcome_html
 from roundabout.store import Run
 from roundabout.store.trial_states import DISTURBED
 
@@ -24,7 +25,7 @@ Facts = Iterable[tuple[str, str]]
 
 
 def page_header(run: Run, results: Summary) -> Html:
-    """Return the page's head: the experiment, the run, the fidelity of its figures, and its disturbed trials."""
+    """Return the page's head: the experiment, the run, its fidelity, its outcome, and its disturbed trials."""
     experiment = run.manifest["experiment"]
     count = experiment["repetitions"]
     facts = [
@@ -35,7 +36,7 @@ def page_header(run: Run, results: Summary) -> Html:
     ]
     lead = " · ".join(fact for fact in facts if fact)
     header = fill_template("header", fidelity=results.testbed.fidelity, about=experiment["about"], lead=lead)
-    return header + disturbed_trials(results.disturbed_trials)
+    return header + outcome_html(results) + disturbed_trials(results.disturbed_trials)
 
 
 def disturbed_trials(trials: Sequence[DisturbedTrial]) -> Html:

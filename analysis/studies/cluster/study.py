@@ -10,6 +10,7 @@ from itertools import groupby
 
 import numpy as np
 
+from analysis.expectations.outcomes import ALL_JOBS, JobSpeed
 from analysis.expectations.results import CellFigure, CellResult, Result, Summary, common_fields
 from analysis.quantities.clusters import Statistic, p99
 from analysis.reading.cells import experiment_of
@@ -104,6 +105,15 @@ class Results(Summary):
     pooled: tuple[PooledIterations, ...]
     lives: tuple[JobHistories, ...]
     models: tuple[ModelIterations, ...]
+
+    @property
+    def speeds(self) -> tuple[JobSpeed, ...]:
+        """Return the speed of all jobs of each cell together, by the mean over all their iterations."""
+        return tuple(
+            JobSpeed(cell.levels, ALL_JOBS, cell.speedup_mean.value, cell.speedup_mean.ci95, cell.baseline or "")
+            for cell in self.pooled
+            if cell.speedup_mean
+        )
 
 
 def study(run: Run, choice: StudyChoice) -> Results:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from analysis.expectations.outcomes import ALL_JOBS, ALONE, JobSpeed, inverse_interval
 from analysis.expectations.results import CellFigure, CellResult, Summary, common_fields
 from analysis.reading.job_slowdowns import JobSlowdowns, read_slowdowns
 from analysis.statistics.intervals import Array, estimate, tail_estimate
@@ -30,6 +31,14 @@ class Results(Summary):
     """The study's own results."""
 
     slowdowns: tuple[CellSlowdowns, ...]
+
+    @property
+    def speeds(self) -> tuple[JobSpeed, ...]:
+        """Return the speed of all jobs of each cell together: one over their mean slowdown."""
+        return tuple(
+            JobSpeed(cell.levels, ALL_JOBS, 1 / cell.mean.value, inverse_interval(cell.mean.ci95), ALONE)
+            for cell in self.slowdowns
+        )
 
 
 def study(run: Run, choice: StudyChoice) -> Results:
