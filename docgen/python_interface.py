@@ -27,7 +27,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "Measurements of a run": ("iterations", "bandwidth", "queues", "marks"),
     "Delays of jobs": ("explain_delays", "Attribution"),
-    "Results of runs and published runs": ("compare", "interval", "sweeps", "fit_degradation", "Degradation"),
+    "Results of runs and published runs": (
+        *("compare", "verdicts", "interval"),
+        *("sweeps", "fit_degradation", "Degradation"),
+    ),
     "Figures": ("draw_jobs", "draw_comparison", "draw_degradation"),
 }
 

@@ -2,24 +2,25 @@
 """The Python interface: experiments loaded or built, planned, run, and their results as tables and figures.
 
 Notebooks need nothing else. `iterations`, `bandwidth`, `queues` and `marks` give a run's measurements as DataFrames.
-`compare`, `sweeps` and `fit_degradation` give the results of a run or of a published one (`open_results`). `draw_jobs`,
-`draw_comparison` and `draw_degradation` draw these DataFrames on an axis of the caller.
+`compare`, `verdicts`, `sweeps` and `fit_degradation` give the results of a run or of a published one (`open_results`).
+`draw_jobs`, `draw_comparison` and `draw_degradation` draw these DataFrames on an axis of the caller.
 
 All of it raises RoundaboutError (`roundabout.core.errors`), whose message says what was found and what was expected.
 """
 
+import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from analysis.attribution.attribution import Attribution
 from analysis.dataframes.comparison import Interval, compare, interval
 from analysis.dataframes.degradation import Degradation, fit_degradation, sweeps
-from analysis.dataframes.figures import STYLE, draw_comparison, draw_degradation, draw_jobs
 from analysis.dataframes.measurements import bandwidth, iterations, marks, queues
 from analysis.dataframes.sources import Results, open_results
+from analysis.dataframes.verdicts import verdicts
 from analysis.expectations.expectation_check import complain
 from analysis.reading import data
 from analysis.reading.trial_inputs import resolve_inputs
@@ -35,6 +36,9 @@ from roundabout.terminal.replays import explain_run
 from roundabout.terminal.run_progress import show_progress
 from roundabout.terminal.screen import Screen
 from roundabout.testbeds import undo
+
+if TYPE_CHECKING:
+    from analysis.dataframes.figures import STYLE, draw_comparison, draw_degradation, draw_jobs
 
 __all__ = [
     "STYLE",
@@ -61,7 +65,15 @@ __all__ = [
     "queues",
     "run_experiment",
     "sweeps",
+    "verdicts",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Return a name of `analysis.dataframes.figures`, which is imported at its first use: matplotlib takes long."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module("analysis.dataframes.figures"), name)
 
 
 def load_experiment(

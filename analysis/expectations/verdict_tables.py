@@ -31,7 +31,7 @@ def screen(verdicts: Sequence[Verdict]) -> list[Table]:
             _head("verdict"),
         )
         why = _why_not(figures)
-        rows = [(Cell(describe(each)), _expected(each), _measured(each), _verdict(each)) for each in figures]
+        rows = [(Cell(each.subject), _expected(each), _measured(each), _verdict(each)) for each in figures]
         title = "Against own bounds" if all(map(_is_own_bound, figures)) else "Against the paper"
         tables.append(
             Table(columns, one_section([] if why else rows), title, _reasons(figures), f"Expectations: {why}.")
@@ -75,7 +75,7 @@ def cards(verdicts: Sequence[Verdict]) -> Html:
             "tone": TONES[each.verdict].value,
             "word": each.verdict,
             "why": each.undecided,
-            "about": describe(each),
+            "about": each.subject,
             "basis": _basis(each),
             "value": _value(each),
             "ci95": each.ci95 if _is_figure(each) and each.ci95 and each.ci95[0] < each.ci95[1] else None,
@@ -118,23 +118,6 @@ def summarize(verdicts: Sequence[Verdict], paper: str) -> Html:
     )
     bold = render_part("strong", text=title)
     return bold + list_html("Not so here:", against)
-
-
-def describe(verdict: Verdict) -> str:
-    """Return the subject of an expectation as text."""
-    of = f": {verdict.of}" if verdict.of else ""
-    over = f" over {verdict.over}" if verdict.over else ""
-    job = f", {verdict.job}" if verdict.job else ""
-    at = "".join(f", {factor} {level}" for factor, level in (verdict.at or {}).items())
-    only = "".join(f", {_names(names)}" for names in (verdict.only or {}).values())
-    return f"{verdict.what}{of}{over}{job}{at}{only}"
-
-
-def _names(names: str | Sequence[str]) -> str:
-    if isinstance(names, str):
-        return names
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _head(title: str) -> Column:

@@ -89,9 +89,26 @@ class Verdict:
         open_ = [part for part in self.parts if part.verdict == "inconclusive"]
         return self.verdict == "inconclusive" and all(part.ci95 is None for part in open_)
 
+    @property
+    def subject(self) -> str:
+        """Return the figure that the expectation is about, as text."""
+        of = f": {self.of}" if self.of else ""
+        over = f" over {self.over}" if self.over else ""
+        job = f", {self.job}" if self.job else ""
+        at = "".join(f", {factor} {level}" for factor, level in (self.at or {}).items())
+        only = "".join(f", {_list_names(names)}" for names in (self.only or {}).values())
+        return f"{self.what}{of}{over}{job}{at}{only}"
+
     def record(self) -> dict[str, Any]:
         """Return the verdict as summary.json has it."""
         return asdict(self)
+
+
+def _list_names(names: str | Sequence[str]) -> str:
+    if isinstance(names, str):
+        return names
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def judge(reading: CachedReading, study: str) -> tuple[Verdict, ...]:

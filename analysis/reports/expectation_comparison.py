@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from analysis.expectations.expectations import Limits
 from analysis.expectations.results import Result
-from analysis.expectations.verdict_tables import describe
 from analysis.expectations.verdicts import Part, Verdict
 from analysis.quantities import all_quantities
 from analysis.reading.disturbance import MARK
@@ -164,7 +163,7 @@ def _compared(testbeds: dict[str, Verdict]) -> ComparedExpectation:
     verdicts = list(testbeds.values())
     first = next((each for each in verdicts if each.verdict != NOT_MEASURED), verdicts[0])
     return ComparedExpectation(
-        about=describe(first),
+        about=first.subject,
         claim=first.claim,
         expected=first.expected,
         unit=first.unit,

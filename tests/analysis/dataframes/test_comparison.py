@@ -45,6 +45,20 @@ def test_a_run_is_compared_by_all_its_iterations(run):
     assert found["mean_ms"].to_dict() == pytest.approx(times_ms.mean().to_dict())
 
 
+def test_verdicts_are_those_of_the_summary():
+    found = api.verdicts(api.open_results("unfair-vgg19/packets"))
+    stored = json.loads((RESULTS / "unfair-vgg19/packets/summary.json").read_text())["expectations"]
+    assert list(found["verdict"]) == [each["verdict"] for each in stored]
+    first = found.iloc[0]
+    assert first["expectation"] == "speedup of median iteration time: unfair over fair, figure fig-1"
+    assert (first["measured"], first["measured_low"], first["measured_high"]) == (
+        stored[0]["measured"],
+        *stored[0]["ci95"],
+    )
+    claims = found[found["measured"].isna()]
+    assert set(claims["expectation"]) >= {each["claim"] for each in stored if each["claim"]}
+
+
 def test_several_runs_are_compared_in_one_table():
     found = api.compare([api.open_results(f"unfair-vgg19/{testbed}") for testbed in ("packets", "lab")])
     assert list(found["testbed"].unique()) == ["packets", "lab"]

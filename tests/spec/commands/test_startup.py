@@ -53,6 +53,14 @@ def test_a_command_imports_none_of_the_modules_that_others_need(words, others, t
     assert imported(tmp_path, *words) & others == set()
 
 
+def test_the_python_interface_imports_matplotlib_for_figures_alone():
+    program = "import sys; from roundabout import api; print(*sys.modules); api.STYLE; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    before, after = (set(line.split()) for line in done.stdout.splitlines())
+    assert "matplotlib" not in before
+    assert "matplotlib" in after
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_that_is_read_from_source_is_that_of_the_command(name):
     assert read_help(name)
