@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notebooks on a run: the notebook of its report, and those that users build on.
+"""Notebooks on a run, which users build on.
 
-`degradation.md`, `comparison.md` and `one-iteration.md` are files for jupytext, and use only `roundabout.api`, numpy,
-pandas, matplotlib and pyshark.
+They are files for jupytext, and use only `roundabout.api`, numpy, pandas, matplotlib and pyshark.
 """
 
 import re
@@ -20,13 +19,6 @@ from roundabout.store.files import make_directory, write_text
 FOLDER = "notebooks"
 REPORT, DEGRADATION, COMPARISON, ONE_ITERATION = "report", "degradation", "comparison", "one-iteration"
 LICENCE = re.compile(r"\A# SPDX-.*\n")  # removed, because it would hide jupytext's header behind it
-STYLE = "# The page's own look\nfrom analysis.render import page\n\npage.style_block()"
-BUILD_ON = """## Build on it
-
-The functions of `roundabout.api` give the same results and measurements as DataFrames
-(`docs/reference/python.md`).
-"""
-TABLES = ("from roundabout import api\n\napi.compare(run)", "api.iterations(run)")
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
@@ -65,12 +57,8 @@ def write_notebooks(run: Run) -> dict[Path, bool]:
     The first one fits the run. Existing notebooks stay, because users may have edited them. Raises UsageError and
     StoreError.
     """
-    report = notebook_on_run(study_of(experiment_of(run)).notebook, run)
-    report.cells.insert(0, nbformat.v4.new_code_cell(STYLE))  # type: ignore[no-untyped-call]
-    report.cells.append(nbformat.v4.new_markdown_cell(BUILD_ON))  # type: ignore[no-untyped-call]
-    report.cells += [nbformat.v4.new_code_cell(table) for table in TABLES]  # type: ignore[no-untyped-call]
-    names = dict.fromkeys((fitting_notebook(run), ONE_ITERATION))
-    notebooks = {name: notebook_on_run(source_of(name), run) for name in names} | {REPORT: report}
+    names = dict.fromkeys((fitting_notebook(run), ONE_ITERATION, REPORT))
+    notebooks = {name: notebook_on_run(source_of(name), run) for name in names}
     make_directory(run.path / FOLDER)
     paths = {notebook_path(run, name): notebook for name, notebook in notebooks.items()}
     new = {path: not path.exists() for path in paths}
