@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happened in a run, as one sentence and one picture: how fast each job is in each cell."""
+"""The outcome of a run as one sentence and one picture: the speed of each job in each cell."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
