@@ -6,13 +6,14 @@ from functools import partial
 from pathlib import Path
 
 from docgen import commands, experiment_fields, gallery, published_runs, python_interface, quantities, transports
-from docgen.pictures import diagram, main_result, terminal
+from docgen.pictures import diagram, main_result, network, terminal
 from roundabout.core.paths import ROOT
 
 DOCS = ROOT / "docs"
 FILES: dict[str, Callable[[], str]] = {
     "explanation/architecture.svg": diagram.draw,
     "reference/commands.md": commands.format_page,
+    "reference/experiments/cluster-24.svg": partial(network.draw, "cluster-24"),
     "reference/experiment-fields.md": experiment_fields.format_page,
     "reference/python.md": python_interface.format_page,
     "reference/quantities.md": quantities.format_page,

@@ -28,6 +28,7 @@ GROUPS = {
         "new": "experiments.new",
         "validate": "experiments.validate",
         "plan": "experiments.plan",
+        "draw": "experiments.draw",
     },
     "Runs": {
         "run": "runs.run",

@@ -163,13 +163,13 @@ def _reason(error: OSError | ValueError) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-def check_picture(picture: Path | None) -> None:
-    """Raise UsageError if no picture can be written to `picture`. None is accepted."""
+def check_picture(picture: Path | None, option: str = "--picture") -> None:
+    """Raise UsageError if no picture can be written to `picture`, the value of `option`. None is accepted."""
     if picture is None:
         return
     if picture.suffix not in PICTURES:
-        raise UsageError(f"--picture: found '{picture}', expected a name that ends in {' or '.join(PICTURES)}")
-    check_output("--picture", picture)
+        raise UsageError(f"{option}: found '{picture}', expected a name that ends in {' or '.join(PICTURES)}")
+    check_output(option, picture)
 
 
 def save_picture(figure: "Figure", picture: Path) -> None:
