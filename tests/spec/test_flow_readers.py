@@ -331,10 +331,10 @@ def test_new_prints_only_its_error_where_the_file_exists(capsys: pytest.CaptureF
     [
         (["--from", "flows.cm"], "--topology: found nothing"),
         (["--from", "absent.cm", "--topology", "tree.topo"], "--from: found 'absent.cm'"),
-        (["--from", "leaf-spine", "--topology", "tree.topo"], "--topology: found it without a file of flows"),
+        (["--from", "leaf-spine", "--topology", "tree.topo"], "--topology: found tree.topo, expected it"),
         (["--from", "tree.topo", "--topology", "tree.topo"], "tree.topo:2: found 'Tiers'"),
         (["--from", "flows.cm", "--topology", "tree.topo", "--servers", "16"], "--servers: found 16"),
-        (["--oversubscription", "1"], "--oversubscription: found 1, expected it beside a fabric alone"),
+        (["--oversubscription", "1"], "--oversubscription: found 1, expected it beside a fabric or traces alone"),
     ],
 )
 def test_new_wants_flows_and_their_topology(

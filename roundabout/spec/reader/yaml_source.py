@@ -247,9 +247,13 @@ def as_yaml(value: object, file: str) -> str:
         raise SpecError(file, "a value of another kind", kinds) from None
 
 
-def dump(value: object, width: int = 80) -> str:
-    """Return the YAML that is read as this value, wrapped at `width`. Raises yaml.YAMLError for other types."""
-    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=width)
+def dump(value: object, width: int = 80, *, flow_leaves: bool = False) -> str:
+    """Return the YAML that is read as this value, wrapped at `width`. Raises yaml.YAMLError for other types.
+
+    With `flow_leaves`, lists and mappings of scalars stand in flow style: `[s0, s1]`.
+    """
+    style = None if flow_leaves else False
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=width, default_flow_style=style)
 
 
 def _node(text: str, file: str) -> yaml.Node | None:
