@@ -11,7 +11,6 @@ from analysis.reports.publishing.publication import AGAIN, FACTS, RESULTS, SUMMA
 from analysis.reports.summary import stored_or_new
 from analysis.studies import DEFAULT, find_study
 from roundabout.store import Run, StoreError
-from roundabout.store.files import read_json
 
 Results: TypeAlias = Run | Publication
 """A run, or the published figures of one, which have no tables."""
@@ -33,12 +32,11 @@ def summary_of(results: Results) -> Summary:
     """Return the results of the run's study. Raises StoreError if they cannot be read."""
     if isinstance(results, Run):
         return stored_or_new(results)
-    path = results.folder / SUMMARY
-    found = read_json(path)
+    found = results.summary
     try:
         return find_study(found["study"]["kind"] or DEFAULT).results.model_validate(found)
     except (KeyError, TypeError, ValidationError) as error:
-        raise StoreError(f"{path}: no valid results of a study: {error}", AGAIN) from error
+        raise StoreError(f"{results.folder / SUMMARY}: no valid results of a study: {error}", AGAIN) from error
 
 
 def describe_source(results: Results) -> tuple[str, str]:

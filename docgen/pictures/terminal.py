@@ -13,9 +13,8 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from analysis.expectations.results import Testbed
 from analysis.render.screen import table_renderable
 from analysis.reports.expectation_comparison import match_verdicts
-from analysis.reports.publishing.publication import RESULTS, SUMMARY, Publication
+from analysis.reports.publishing.publication import RESULTS, Publication
 from analysis.reports.testbed_comparison import TestbedComparison, TestbedRun, expectation_tables
-from roundabout.store.files import read_json
 from roundabout.terminal.screen import Screen
 
 EXPERIMENT, KINDS = "unfair-vgg19", ("packets", "lab")
@@ -46,7 +45,7 @@ def draw() -> str:
 
 
 def _testbed_run(published: Publication) -> TestbedRun:
-    facts, testbed = published.facts, read_json(published.folder / SUMMARY)["testbed"]
+    facts, testbed = published.facts, published.summary["testbed"]
     return TestbedRun(
         run=facts.run,
         testbed=Testbed.model_validate(testbed),

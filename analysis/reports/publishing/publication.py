@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from analysis.expectations.results import SCHEMA as SUMMARY_SCHEMA
 from analysis.expectations.verdicts import Part, Verdict
+from analysis.reports.publishing.row_tables import COLUMNS, ROWS, expand_tables, pack_table
 from roundabout.core.errors import RoundaboutError
 from roundabout.core.paths import ROOT
 from roundabout.store import StoreError
@@ -86,11 +87,19 @@ class Publication:
             raise StoreError(f"{path}: {where}: {first['msg']}", AGAIN) from error
 
     @cached_property
-    def verdicts(self) -> tuple[Verdict, ...]:
-        """The verdicts of summary.json. Raises StoreError if it is damaged, of another version, or of another run."""
+    def summary(self) -> dict[str, Any]:
+        """The content of summary.json, with tables expanded. Raises StoreError if it cannot be read."""
         path = self.folder / SUMMARY
         summary = read_json(path)
-        found = (summary.get("schema"), summary.get("run")) if isinstance(summary, dict) else (None, None)
+        if not isinstance(summary, dict):
+            raise StoreError(f"{path}: found no object at the top level", AGAIN)
+        return {name: expand_tables(value) for name, value in summary.items()}
+
+    @cached_property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """The verdicts of summary.json. Raises StoreError if it is damaged, of another version, or of another run."""
+        path, summary = self.folder / SUMMARY, self.summary
+        found = summary.get("schema"), summary.get("run")
         if found != (SUMMARY_SCHEMA, self.facts.run):
             expected = f"schema {SUMMARY_SCHEMA} of run {self.facts.run}"
             raise StoreError(f"{path}: found schema {found[0]} of run {found[1]}, expected {expected}", AGAIN)
@@ -119,15 +128,18 @@ def read_publications(results: Path, complain: ErrorHandler) -> Iterator[Publica
 def published_content(summary: dict[str, Any]) -> dict[str, Any]:
     """Return the content of summary.json with figures of `DIGITS` significant digits, but for those of verdicts.
 
-    Pages show verdicts' figures, which another rounding could change. `lines` repeat `cells`, and are left out.
+    Pages show verdicts' figures, which another rounding could change. `lines` repeat `cells`, and are left out. Lists
+    of entries with the same fields are tables, because their names take most of the space.
     """
     return {
-        name: value if name == "expectations" else _round(value) for name, value in summary.items() if name != "lines"
+        name: value if name == "expectations" else pack_table(_round(value))
+        for name, value in summary.items()
+        if name != "lines"
     }
 
 
 def format_json(content: Any) -> str:
-    """Return JSON with an entry a line at the two upper levels, so that differences are readable and files small."""
+    """Return JSON with an entry or a table's row a line, so that differences are readable and files small."""
     if not isinstance(content, dict):
         return _compact(content)
     fields = ",\n".join(f" {_compact(name)}: {_format_value(value)}" for name, value in content.items())
@@ -143,6 +155,8 @@ def _round(content: Any) -> Any:
 
 
 def _format_value(value: Any) -> str:
+    if isinstance(value, dict) and value.keys() == {COLUMNS, ROWS}:
+        return f'{{"{COLUMNS}":{_compact(value[COLUMNS])},"{ROWS}":{_format_value(value[ROWS])}}}'
     if isinstance(value, list) and value:
         return "[\n" + ",\n".join(f"  {_compact(each)}" for each in value) + "\n ]"
     return _compact(value)

@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from analysis.reports.publishing.publication import RESULTS
+from analysis.reports.publishing.publication import RESULTS, Publication
 from roundabout import api
 from roundabout.core.errors import UsageError
 from roundabout.store import StoreError
@@ -27,7 +27,7 @@ def run(tmp_path_factory):
 
 def test_a_published_run_is_compared_by_its_own_figures():
     found = api.compare(api.open_results("compare-all/packets"))
-    cells = json.loads((RESULTS / "compare-all/packets/summary.json").read_text())["cells"]
+    cells = Publication(RESULTS / "compare-all/packets").summary["cells"]
     assert len(found) == len(cells)
     for row, cell in zip(found.to_dict("records"), cells, strict=True):
         assert (row["variant"], row["job"], row["median_ms"]) == (cell["variant"], cell["job"], cell["median_ms"])

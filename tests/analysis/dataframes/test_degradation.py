@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fits to sweeps as DataFrames. The fits that published summaries hold are the witness."""
 
-import json
 import math
 
 import matplotlib.pyplot as plt
@@ -10,7 +9,7 @@ import pandas as pd
 import pytest
 
 from analysis.reading.cross_traffic.load_sweeps import job_sweeps
-from analysis.reports.publishing.publication import RESULTS
+from analysis.reports.publishing.publication import RESULTS, Publication
 from analysis.statistics.degradation.sweep import DegradationError
 from analysis.statistics.intervals import repeated_looks
 from roundabout import api
@@ -43,7 +42,7 @@ def model(sweep):
 
 
 def test_the_fit_to_published_levels_is_the_published_fit(sweep):
-    summary = json.loads((RESULTS / PUBLISHED / "summary.json").read_text())
+    summary = Publication(RESULTS / PUBLISHED).summary
     (published,) = (each["fit"] for each in summary["sweeps"] if each["name"] == NAME)
     with repeated_looks(summary["looks"]):
         model = api.fit_degradation(sweep)
