@@ -11,6 +11,9 @@
 - `nscc`: the same of uet-htsim with the model's own NSCC, and what its program prints for other incasts.
 - `failed`: its permutation of 8,192 hosts at 400 Gbit/s with a failed link at each switch, which is one at a quarter
   of its rate. Figures are its program's today; results/400g_nscc_fail1.txt has 41.97 us of an older one.
+- `one-way`: its permutations of 16 and 1,024 hosts in fat trees of three tiers, where links from the core to the first
+  pod have a quarter of their rate, in this direction alone (validate_load_balancing_failed_snd.out, and
+  validate_uec_sender.out for 16 hosts).
 - `swift`: csg-htsim's Swift (sim/swift.cpp) on a star, by a driver that prints ends and a port's queue each us. There
   its window has its fraction where its square root is taken, and no scaling by hops: it loses the count of a copied
   route. Packets of 4,185 bytes stand for 4,096 of payload at 97.88 Gbit/s.
@@ -28,9 +31,11 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count, islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 
@@ -39,10 +44,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.shared.command import print_result, read_options
 from roundabout.api import load_experiment
 from roundabout.models.packets import Fabric
-from roundabout.models.packets.trial import play_trial
+from roundabout.models.packets.network import Ports, number_trial_ports
+from roundabout.models.packets.trial import PlayedTrial, play_trial
 from roundabout.spec import TrialSpec
 from roundabout.spec.fabrics import write_topology
 from roundabout.spec.flow_readers import read_scene
+from roundabout.spec.topology import RATES, Link
 
 MESSAGE = 2_000_000
 UNMARKED = {"Kmin_bytes": 100_000_000, "Kmax_bytes": 100_000_001, "Pmax": 1}
@@ -90,6 +97,15 @@ NSCC_400 = {
     }
 }
 """The values of those flows, in a leaf-spine of 128 leaves at 400 Gbit/s whose ports queue 415 kB."""
+SLOW_SHARE = 0.25
+"""Of rates, queues and marking thresholds of a failed link in uet-htsim."""
+ONE_WAY = (
+    (4, 1, "bitmap", 238.218),
+    (16, 8, "spray", 280.775),
+    (16, 8, "bitmap", 220.269),
+    (16, 8, "reps", 206.684),
+)
+"""Ports of a switch, slow links from the core to the first pod, routing, and last completion in us of uet-htsim."""
 SPRAYED = {"spray": 212.794, "bitmap": 200.507, "reps": 198.246}
 """Last completion in us of uet-htsim's permutation of 1,024 hosts: oblivious, bitmap, and REPS."""
 SWIFT = {"transport": {"name": "swift", "hop_us": 0}}
@@ -190,7 +206,10 @@ def build(
 
 def times_us(spec: TrialSpec, seed: int = 1) -> list[float]:
     """Play a trial and return the completion times of its flows, in their order. The seed draws the model's numbers."""
-    trial = play_trial(spec, seed, Fabric())
+    return _ended_us(play_trial(spec, seed, Fabric()))
+
+
+def _ended_us(trial: PlayedTrial) -> list[float]:
     return [float(sender[0]["end_ps"] - sender[0]["start_ps"]) / 1e6 for sender, _ in trial.iterations.values()]
 
 
@@ -319,6 +338,38 @@ def failed(_seeds: range) -> Iterator[Row]:
         yield Row(
             f"permutation of 8192, failed links, {routing}, last", "NSCC, trimming", theirs, [max(times_us(spec))]
         )
+
+
+def one_way(seeds: range, cases: tuple[tuple[int, int, str, float], ...] = ONE_WAY) -> Iterator[Row]:
+    """Yield the tails of permutations where links from the core to the first pod are slow, over ports that trim."""
+    for ports, slow, routing, theirs in cases:
+        hosts = ports**3 // 4
+        changes = {**NSCC, "routing": {"name": routing}}
+        drawn = {seed: matrix(hosts, draw_permutation(hosts, seed)) for seed in seeds}
+        specs = {seed: build(flows, tree(ports), changes, edit=trims(TRIMMING)) for seed, flows in drawn.items()}
+        found = [max(_times_one_way_us(spec, seed, slow)) for seed, spec in specs.items()]
+        yield Row(f"permutation of {hosts}, {slow} links slow in one direction, {routing}, last", "NSCC", theirs, found)
+
+
+def _times_one_way_us(spec: TrialSpec, seed: int, slow: int) -> list[float]:
+    """Return completion times where so many links are slow from the core to the first pod.
+
+    A link of a topology has one rate, so the rates of ports are changed.
+    """
+    ends = {(f"core{core}", "agg0") for core in range(slow)}
+    with patch("roundabout.models.packets.trial.number_trial_ports", lambda spec: _slow_down(spec, ends)):
+        return _ended_us(play_trial(spec, seed, Fabric()))
+
+
+def _slow_down(spec: TrialSpec, slow: set[tuple[str, str]]) -> Ports:
+    ports = number_trial_ports(spec)
+
+    def change(link: Link) -> Link:
+        rates = {name: getattr(link, name) * SLOW_SHARE for name in RATES}
+        return link.model_copy(update={**rates, "queue_share": SLOW_SHARE})
+
+    directions = ((ends, change(link) if ends in slow else link) for ends, link in ports.directions)
+    return replace(ports, directions=tuple(directions))
 
 
 def nscc(seeds: range) -> Iterator[Row]:
@@ -536,6 +587,7 @@ SCENES: dict[str, Callable[[range], Iterator[Row] | Iterator[Bound]]] = {
     "csg": csg,
     "nscc": nscc,
     "failed": failed,
+    "one-way": one_way,
     "swift": swift,
     "hpcc": hpcc,
     "web": web,

@@ -47,6 +47,11 @@ def test_senders_that_avoid_marked_paths_end_as_soon_as_in_htsim(routing: str, t
     assert max(scenes.times_us(spec)) == pytest.approx(theirs_us, rel=0.025)
 
 
+def test_links_that_are_slow_in_one_direction_delay_a_permutation_as_in_htsim() -> None:
+    [row] = scenes.one_way(range(1, 4), scenes.ONE_WAY[:1])
+    assert sum(row.ours) / 3 == pytest.approx(row.theirs, rel=0.05)
+
+
 def test_dcqcn_shares_a_port_as_in_hpccs_simulator() -> None:
     found = list(scenes.hpcc(range(1, 2)))
     assert [row.ours for row in found] == [[pytest.approx(row.theirs, rel=0.05)] for row in found]
