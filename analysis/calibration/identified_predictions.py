@@ -28,8 +28,8 @@ from roundabout.models.packets.first_iteration import first_bandwidths
 from roundabout.spec import TrialSpec
 from roundabout.spec.expectation import AnyExpectation, Row, Value
 from roundabout.spec.experiment import Cell, Experiment
+from roundabout.spec.transports.identification import SHARE
 
-SHARE = "first-iteration bandwidth share j1/j2"
 MEDIAN, MEAN = "speedup of median iteration time", "speedup of mean iteration time"
 FAIR_MEAN = "mean iteration time"
 ENDS, SENDS = "end of the first iteration", "start of the second communication"

@@ -37,8 +37,7 @@ Figures = float | Mapping[str, float] | tuple[tuple[float, float], ...] | Callab
 class Entry:
     """A printed figure to which measurements can be compared.
 
-    Expectations use `name` with the paper's key before it: `fig-1d` becomes `hotnets/fig-1d`. `doubt` describes any
-    doubt about the figure.
+    Expectations use `name` with the paper's key before it: `fig-1d` becomes `hotnets/fig-1d`.
     """
 
     name: str
@@ -47,7 +46,6 @@ class Entry:
     unit: str
     source: str = ""
     """The place where the entry is printed; empty if it is the row's."""
-    doubt: str = ""
 
     @property
     def shape(self) -> str:

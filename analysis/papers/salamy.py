@@ -180,8 +180,7 @@ def _tables(demand: str, bandwidth: str, setting: Setting) -> tuple[Entry, Entry
             unused,
             "Gbit/s",
             f"Table {bandwidth}",
-            "DenseNet-161's 98 % is 96 % by its own numbers" if bandwidth == "3.7" else "",
-        ),
+        ),  # Table 3.7's 98 % of DenseNet-161 is 96 % by its own numbers
     )
 
 
@@ -192,8 +191,8 @@ def _spare(setting: Setting) -> Entry:
 
 
 def _quality(name: str, quality: Quality) -> Entry:
-    doubt = "of log t or of t is not said"
-    return Entry(name, f"R²: {quality.of}", quality.r_squared, "", quality.source, doubt)
+    # The thesis does not say if it is R² of log t or of t.
+    return Entry(name, f"R²: {quality.of}", quality.r_squared, "", quality.source)
 
 
 _FIT = {(each.model, each.traffic, each.transport): each for each in FITS}
@@ -220,8 +219,7 @@ ROWS = (
                 "data per iteration, four workers",
                 {each.name: each.data_mb(4) for each in MODELS.values()},
                 "MB",
-                doubt="BERT-large's needs 335.2 M parameters, not Table 2.1's 366 M",
-            ),
+            ),  # BERT-large's needs 335.2 M parameters, not Table 2.1's 366 M
         ),
         shown_by={"cross-traffic-all": "link sharing"},
     ),
@@ -347,8 +345,7 @@ ROWS = (
                 f"bandwidth inside an iteration, {model} at {percent} % load",
                 {"flow 1": flow_1, "flow 2": flow_2},
                 "Gbit/s",
-                doubt="the transport is not named",
-            )
+            )  # the transport is not named
             for (model, percent), (flow_1, flow_2) in INTRA_ITERATION.items()
         ),
         shown_by={"iteration-flows": "software"},

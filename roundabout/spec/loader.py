@@ -109,14 +109,14 @@ def load_topology(name_or_path: str, root: Path = EXPERIMENTS) -> Topology:
     return parse_as(Topology, _file(name_or_path))
 
 
-def guess_file_kind(name_or_path: str, root: Path = EXPERIMENTS) -> str:
+def guess_file_kind(name_or_path: str) -> str:
     """Return the library folder (CATALOG, PROFILES or TOPOLOGIES) of a name or of a file's content.
 
     Return CATALOG for an unknown name. Raises SpecError if a file cannot be read.
     """
     if is_path(name_or_path):
         return guess_kind(_file(name_or_path).root)
-    library = Library(root)
+    library = Library(EXPERIMENTS)
     return next((shelf for shelf in KINDS if library.has(shelf, name_or_path)), CATALOG)
 
 

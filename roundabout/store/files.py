@@ -146,14 +146,14 @@ def is_stream(path: Path) -> bool:
     return path.is_symlink() and path.readlink().parts[:2] == ("/", "proc")
 
 
-def check_file(path: Path, hint: str | None = LOST_MESSAGE) -> None:
-    """Raise StoreError with `hint` if `path` cannot be examined, or is a link, folder, pipe or device."""
+def check_file(path: Path) -> None:
+    """Raise StoreError if `path` cannot be examined, or is a link, folder, pipe or device."""
     try:
         kind = unexpected_kind(path)
     except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror}", hint) from error
+        raise StoreError(f"cannot read {path}: {error.strerror}", LOST_MESSAGE) from error
     if kind:
-        raise StoreError(f"{path} is {kind}, expected a file", hint)
+        raise StoreError(f"{path} is {kind}, expected a file", LOST_MESSAGE)
 
 
 def read_json(path: Path) -> Any:

@@ -52,9 +52,9 @@ RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{4}", re.ASCII)
 STAMP = "%Y%m%dT%H%M%SZ"
 
 
-def new_run_id(now: datetime | None = None) -> str:
+def new_run_id() -> str:
     """Return a new run id: a UTC stamp and four random digits. Ids sort by time."""
-    return f"{now or datetime.now(UTC):{STAMP}}-{secrets.token_hex(2)}"
+    return f"{datetime.now(UTC):{STAMP}}-{secrets.token_hex(2)}"
 
 
 @dataclass(frozen=True)

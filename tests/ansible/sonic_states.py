@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import jinja2
 
-HERE = Path(__file__).parent
 SKUS = (
     "mellanox/x86_64-mlnx_msn2700-r0/ACS-MSN2700",
     "mellanox/x86_64-mlnx_msn2700-r0/ACS-MSN2700 dynamic",

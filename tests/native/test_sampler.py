@@ -15,7 +15,6 @@ import pytest
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
-PROGRAMS = Path(__file__).parents[2] / "build"
 Rows = list[dict[str, str]]
 
 

@@ -19,8 +19,7 @@ CRUX = Paper(
                     "BERT's iteration time beside GPT over that alone",
                     1.083,
                     "times",
-                    doubt="computed: its throughput falls by 7.7 %",
-                ),
+                ),  # computed: its throughput falls by 7.7 %
             ),
             shown_by={"crux-pair": "link sharing"},
         ),
@@ -41,8 +40,7 @@ META = Paper(
                     "all-reduce with E-ECMP and QP scaling over plain ECMP",
                     1.4,
                     "times",
-                    doubt="printed as `up to`; sizes of the all-reduce and of the fabric are not",
-                ),
+                ),  # printed as `up to`; sizes of the all-reduce and of the fabric are not
             ),
             shown_by={"meta-qp-scaling": "link sharing"},
         ),
@@ -63,8 +61,7 @@ DEEPEP = Paper(
                     "time of a dispatch across spines over that in one block, in 8 bits",
                     1.268,
                     "times",
-                    doubt="computed from the two bandwidths",
-                ),
+                ),  # computed from the two bandwidths
             ),
             shown_by={"deepep-ecmp": "transports"},
         ),

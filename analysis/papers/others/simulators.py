@@ -95,8 +95,7 @@ ASTRA_SIM = Paper(
                         "all-to-all-16": 146.52,
                     },
                     "us",
-                    doubt="its files were changed until these causes of the differences were out",
-                ),
+                ),  # its files were changed until these causes of the differences were out
             ),
             shown_by={"astra-sim-collectives": "link sharing"},
         ),

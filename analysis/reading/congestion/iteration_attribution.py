@@ -44,11 +44,6 @@ class Attribution:
     no_job: int
     no_source: int
 
-    @property
-    def unattributed(self) -> int:
-        """Return the part of the gain that is attributed to no iteration."""
-        return self.outside + self.no_job + self.no_source
-
 
 def attribute(
     port: CumulativeCounter,

@@ -105,9 +105,9 @@ def per_iteration(run: Run, what: str = "marks") -> PerIteration | None:
     )
 
 
-def marks_of_cells(run: Run, cells: Sequence[CellTrials], what: str = "marks") -> list[dict[str, JobMarks]]:
-    """Return for each cell the marks (or drops, or pauses) per iteration of each job for which they are known."""
-    counted = per_iteration(run, what) if cells else None
+def marks_of_cells(run: Run, cells: Sequence[CellTrials]) -> list[dict[str, JobMarks]]:
+    """Return for each cell the marks per iteration of each job for which they are known."""
+    counted = per_iteration(run, "marks") if cells else None
     if counted is None:
         return [{} for _ in cells]
     found = ({job: _of_job(counted, cell.trials, job) for job in cell.times} for cell in cells)

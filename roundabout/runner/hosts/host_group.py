@@ -262,7 +262,3 @@ class HostGroup(Scaling, Protocol):
         Return no switch if `switch_samplers` sample all.
         """
         ...
-
-    def port_at(self, ifindex: int) -> Port:
-        """Return the port whose interface index in samplers' output is `ifindex`."""
-        ...

@@ -567,11 +567,6 @@ class Inventory(Strict):
         """Return the SSH alias of `switch`, or its name if an unmanaged switch has no alias."""
         return self.switches[switch].ansible_host or switch
 
-    @property
-    def unmanaged(self) -> list[str]:
-        """Return the names of the switches that only their owner configures."""
-        return [name for name in self.switches if self.system_of(name) == "unmanaged"]
-
     @cached_property
     def nics(self) -> Mapping[str, HostNic]:
         """Return the NICs of all hosts, by their names."""

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.fidelity import Fidelity
@@ -219,10 +219,6 @@ class Rack(Scaling):
     def queue_readers(self) -> Mapping[str, QueueReader | str]:
         """Return the readers of the switches' queues, or the reason why there is none."""
         return queue_readers(self.inventory, self.topology.switches, [link.name for link in self.topology.links])
-
-    def port_at(self, ifindex: int) -> NoReturn:
-        """Raise an error, because a rack has no sampled ports."""
-        raise KeyError(ifindex)
 
 
 def refuse_events(trial: TrialSpec) -> None:

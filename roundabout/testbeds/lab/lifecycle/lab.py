@@ -199,10 +199,6 @@ class Lab(Scaling):
         """Return all switch ports."""
         return self.layout.ports
 
-    def port_at(self, ifindex: int) -> Port:
-        """Return the port with the interface index `ifindex`, which is unique in the lab."""
-        return next(port for port in self.ports if port.ifindex == ifindex)
-
     def pids(self) -> dict[str, int | None]:
         """Return the pid of each node's init process, by node. It is None for a dead node."""
         return {
