@@ -114,9 +114,12 @@ def iterations(run: Run) -> pa.Table:
 
 
 @cached_per_run
-def counters(run: Run, counter: str) -> dict[HostPlace, CumulativeCounter]:
-    """Return a cumulative column of the table `counters`, such as `tx_bytes`, for each host, over all its NICs."""
-    found = _samples(run, "counters", counter, HostPlace._fields)
+def counters(run: Run, counter: str, trials: tuple[str, ...] | None = None) -> dict[HostPlace, CumulativeCounter]:
+    """Return a cumulative column of the table `counters`, such as `tx_bytes`, for each host, over all its NICs.
+
+    With `trials`, only those trials are read.
+    """
+    found = _samples(run, "counters", counter, HostPlace._fields, trials)
     return {HostPlace(row["trial"], row["host"]): counter_of_row(row) for row in found}
 
 
@@ -143,16 +146,21 @@ def ports(run: Run, counter: str, trials: tuple[str, ...] | None = None) -> dict
     return {PortPlace(row["trial"], row["link"], row["towards"]): counter_of_row(row) for row in found}
 
 
-def device_counters(run: Run, counter: str) -> dict[DevicePlace, CumulativeCounter]:
-    """Return the counters of the table `device_counters` whose whole names match the regular expression `counter`."""
+def device_counters(
+    run: Run, counter: str, trials: tuple[str, ...] | None = None
+) -> dict[DevicePlace, CumulativeCounter]:
+    """Return the counters of the table `device_counters` whose whole names match the regular expression `counter`.
+
+    With `trials`, only those trials are read.
+    """
     rows = query(
         run,
-        """
+        f"""
         select trial, host, device, counter, max(offset_bound_ns) as bound_ns, any_value(width_bits) as width_bits,
                list(controller_ns order by controller_ns) as at_ns, list(value order by controller_ns) as counts
-        from device_counters where regexp_full_match(counter, $counter)
+        from device_counters where regexp_full_match(counter, $counter) {_among(trials)}
         group by trial, host, device, counter order by all
-        """,
+        """,  # noqa: S608 - our own words
         counter=counter,
     )
     return {
@@ -161,15 +169,15 @@ def device_counters(run: Run, counter: str) -> dict[DevicePlace, CumulativeCount
 
 
 @cached_per_run
-def backlogs(run: Run) -> dict[PortPlace, tuple[Integers, Integers]]:
-    """Return the backlog of each switch port's queue: instants in ns, and bytes."""
+def backlogs(run: Run, trials: tuple[str, ...] | None = None) -> dict[PortPlace, tuple[Integers, Integers]]:
+    """Return the backlog of each switch port's queue: instants in ns, and bytes. With `trials`, only of those."""
     rows = query(
         run,
-        """
+        f"""
         select trial, link, towards, list(controller_ns order by controller_ns) as at_ns,
                list(backlog_bytes order by controller_ns) as backlog_bytes
-        from queue where backlog_bytes is not null group by all order by trial, link, towards
-        """,
+        from queue where backlog_bytes is not null {_among(trials)} group by all order by trial, link, towards
+        """,  # noqa: S608 - our own words
     )
     return {
         PortPlace(row["trial"], row["link"], row["towards"]): (row["at_ns"], row["backlog_bytes"])
@@ -200,7 +208,6 @@ def _samples(
     if counter not in schema(table).names:
         return iter(())
     at = ", ".join(place)
-    some = "" if trials is None else f"and trial in ({', '.join(map(repr, trials)) or 'null'})"
     rows = query(
         run,
         f"""
@@ -208,11 +215,16 @@ def _samples(
                list(controller_ns order by controller_ns) as at_ns, list({counter} order by controller_ns) as counts
         from (
             select {at}, controller_ns, max(offset_bound_ns) as offset_bound_ns, sum({counter})::bigint as {counter}
-            from {table} where {counter} is not null {some} group by {at}, controller_ns
+            from {table} where {counter} is not null {_among(trials)} group by {at}, controller_ns
         ) group by {at} order by {at}
         """,  # noqa: S608
     )
     return rows_with_arrays(rows)
+
+
+def _among(trials: tuple[str, ...] | None) -> str:
+    """Return the condition, in SQL, that a row is of one of the trials; empty for None."""
+    return "" if trials is None else f"and trial in ({', '.join(map(repr, trials)) or 'null'})"
 
 
 def _value(scalar: pa.Scalar) -> Any:

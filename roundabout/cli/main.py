@@ -43,6 +43,7 @@ GROUPS = {
         "report": "results.report",
         "compare": "results.compare",
         "explain": "results.explain",
+        "explore": "results.explore",
         "notebook": "results.notebook",
         "export": "results.export",
         "scoreboard": "results.scoreboard",

@@ -43,6 +43,8 @@ READERS: dict[str, Callable[[Run], Any]] = {
     "compare": command("compare", "{run}", "{run}"),
     "export tables": command("export", "--csv", "{out}/csv", "{run}"),
     "export a trace": command("export", "--trace", "first", "--to", "{out}/trace.json", "{run}"),
+    "explore": command("explore", "{run}"),
+    "explore a folder": command("explore", "{runs}"),
     "watch": command("watch", "{run}"),
     "resume": command("resume", "{run}"),
     "rm": command("rm", "--yes", "{run}"),

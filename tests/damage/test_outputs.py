@@ -25,6 +25,7 @@ WRITERS = {
     "junit": ["compare", "{run}", "{run}", "--fail-if", "mean > 5 %", "--junit", "{out}"],
     "picture": ["cassini", "vgg19-1400", "vgg16-1700", "--capacity", "50", "--picture", "{out}.svg"],
     "page": ["scoreboard", "--runs", "{run}", "--page", "{out}"],
+    "explorer": ["explore", "{run}", "--page", "{out}"],
     "advice": ["advise", "{run}", "--page", "{out}"],
     "decode": ["decode", "{run}/manifest.json", "--output", "{out}"],
 }
