@@ -2,19 +2,20 @@
 """The packet-level engine: packet-hops a second, and time and memory as the network grows.
 
     python benchmarks/packet_engine.py [--hosts N,...] [--hops MILLIONS] [--features all] [--short] [--json]
-    python benchmarks/packet_engine.py --peer HTSIM_ROCE [--hosts N] [--repeats N]
+    python benchmarks/packet_engine.py --peer HTSIM_ROCE [--hosts N,...] [--hops MILLIONS] [--repeats N]
 
 The dumbbell is `unfair-vgg19`'s, variant fair. Other networks are two levels of switches, 2:1 over-subscribed, with
 eight hosts a switch. Every host is in a job of two workers, the other of which is in the far half, over four flows, so
 that packets cross four links and most ports mark. Jobs send as many bytes as make the requested packet-hops. DCQCN,
 marks, PFC, and samples each 10 ms are on. `--features all` gives switches a shared buffer with dynamic thresholds for
 PFC, half of the jobs a priority that shares ports with the others by DWRR, and ports RED queues. Each network is
-played in a process of its own; times are CPU seconds of one processor, without that for making the network, and memory
-is the process's peak.
+played in a process of its own; times are CPU seconds of one processor, and memory is the process's peak. Set-up is
+separate: reading and checking the trial, and making the network.
 
-`--peer` plays the same flows over the same tree in csg-htsim's program `htsim_roce`, in turns with the engine. That
-program acknowledges each packet, so the engine does here, too: both carry the same packets, and all of them count. The
-ratio of packet-hops a second is of one round.
+`--peer` plays the same flows over the same fat tree in csg-htsim's program `htsim_roce`, whose path it takes, in turns
+with the engine. Each host sends four flows to one in another pod, over six links. That program acknowledges each
+packet, so the engine does here, too: both carry the same packets, and all of them count. The ratio of packet-hops a
+second is of one round.
 """
 
 import resource
@@ -22,6 +23,7 @@ import statistics
 import sys
 import time
 from argparse import Namespace
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -66,9 +68,32 @@ def topology(hosts: int) -> dict[str, Any]:
     }
 
 
-def experiment(hosts: int, hops: float) -> TrialSpec:
-    """Return a trial whose jobs together make about so many packet-hops."""
-    size = round(hops / LINKS / hosts * PACKET_BYTES)
+def fat_tree(tree: htsim.FatTree) -> dict[str, Any]:
+    links = tree.list_links()
+    names = dict.fromkeys(end for ends in links for end in ends)
+    return {
+        "about": "a fat tree",
+        "line_rate_gbps": RATE_GBPS,
+        "payload_rate_gbps": PAYLOAD_GBPS,
+        "queue": "lossless",
+        "routing": {"name": "ecmp"},
+        "hosts": [name for name in names if name.startswith("h")],
+        "switches": [name for name in names if not name.startswith("h")],
+        "links": [{"name": f"{one}-{other}", "ends": [one, other]} for one, other in links],
+    }
+
+
+def grow_tree(hosts: int, hops: float) -> TrialSpec:
+    return experiment(topology(hosts), hosts, hops / LINKS / hosts)
+
+
+def grow_fat_tree(hosts: int, hops: float) -> TrialSpec:
+    return experiment(fat_tree(htsim.smallest_tree(hosts)), hosts, hops / htsim.LINKS / hosts)
+
+
+def experiment(network: dict[str, Any], hosts: int, packets: float) -> TrialSpec:
+    """Return a trial in which each host sends so many packets to one in the other half."""
+    size = round(packets * PACKET_BYTES)
     alone_ms = size * 8 / (ALONE_SHARE * PAYLOAD_GBPS * 1e6)
     phases = [
         {"name": "compute", "compute_ms": COMPUTE_MS, "guess": "any"},
@@ -83,7 +108,7 @@ def experiment(hosts: int, hops: float) -> TrialSpec:
         "name": "grown",
         "about": "a network of many hosts",
         "topology": "tree",
-        "topologies": {"tree": topology(hosts)},
+        "topologies": {"tree": network},
         "profiles": {"any": {"model": "any", "phases": phases}},
         "jobs": jobs,
         "transport": {"name": "dcqcn", "set": "hpcc-paper", "T_us": 55},
@@ -110,13 +135,15 @@ def with_all_features(spec: TrialSpec) -> TrialSpec:
     return spec.model_copy(update={"topology": topology, "jobs": jobs, **features})
 
 
-def measure(hosts: int, hops: float, features: str, ack_bytes: int = Fabric().ack_bytes) -> dict[str, Any]:
-    """Return the figures of one network, in which a message is acknowledged each `ack_bytes`."""
-    spec = dumbbell(hops) if hosts == DUMBBELL else experiment(hosts, hops)
+def measure(
+    grow: Callable[[int, float], TrialSpec], hosts: int, hops: float, features: str, fabric: Fabric
+) -> dict[str, Any]:
+    """Return the figures of the network of so many hosts that `grow` makes."""
+    begin = time.process_time()
+    spec = dumbbell(hops) if hosts == DUMBBELL else grow(hosts, hops)
     if features == "all":
         spec = with_all_features(spec)
-    begin = time.process_time()
-    engine, *_ = open_trial(spec, 1, Fabric(ack_bytes=ack_bytes))
+    engine, *_ = open_trial(spec, 1, fabric)
     made = time.process_time()
     engine.run()
     spent = time.process_time() - made
@@ -135,27 +162,30 @@ def measure(hosts: int, hops: float, features: str, ack_bytes: int = Fabric().ac
     }
 
 
-def measure_beside_peer(program: str, hosts: int, hops: float) -> dict[str, Any]:
-    """Return packet-hops a second of the engine by features and of csg-htsim, in one round."""
-    packets = round(hops / 2 / LINKS / hosts / FLOWS)
-    peer = htsim.measure(program, htsim.Traffic(hosts, BELOW, FLOWS, packets, PACKET_BYTES, RATE_GBPS))
-    ours = {each: measure_in_process(measure, hosts, hops / 2, each, PACKET_BYTES)["per_s"] for each in FEATURES}
-    return {"peer": peer["per_s"], **ours}
+def measure_beside_peer(program: str, hosts: int, hops: float, features: str) -> dict[str, dict[str, Any]]:
+    """Return the figures of the engine and of csg-htsim, in one round."""
+    tree, packets = htsim.smallest_tree(hosts), round(hops / 2 / htsim.LINKS / hosts / FLOWS)
+    peer = htsim.measure(program, htsim.Traffic(tree, FLOWS, packets, PACKET_BYTES, RATE_GBPS))
+    each = Fabric(ack_bytes=PACKET_BYTES)
+    return {"ours": measure_in_process(measure, grow_fat_tree, hosts, hops / 2, features, each), "peer": peer}
 
 
 def compare_with_peer(options: Namespace, sizes: list[int]) -> None:
-    """Print the ratios of all rounds."""
-    found = {
-        hosts: [measure_beside_peer(options.peer, hosts, options.hops * 1e6) for _ in range(options.repeats)]
-        for hosts in sizes
-    }
-    lines = [f"{'hosts':>6}{'features':>10}{'M hops/s':>10}{'htsim':>7}{'ratio':>7}  of rounds"]
+    """Print medians of all rounds, and the least and the largest ratio."""
+    play = partial(measure_beside_peer, options.peer, hops=options.hops * 1e6, features=options.features)
+    found = {hosts: [play(hosts) for _ in range(options.repeats)] for hosts in sizes}
+    lines = [f"{'':6}{'M hops/s':^16}{'ratio':^22}{'set-up, s':^16}{'MB':^14}"]
+    lines.append(f"{'hosts':>6}{'ours':>8}{'htsim':>8}{'of rounds':>22}" + f"{'ours':>8}{'htsim':>8}" * 2)
     for hosts, rounds in found.items():
-        for each in FEATURES:
-            ratios = sorted(one[each] / one["peer"] for one in rounds)
-            rate, peer = (statistics.median(one[name] for one in rounds) / 1e6 for name in (each, "peer"))
-            reported = f"{rate:10.2f}{peer:7.2f}{statistics.median(ratios):7.2f}  {ratios[0]:.2f} to {ratios[-1]:.2f}"
-            lines.append(f"{hosts:6}{each:>10}{reported}")
+        ratios = sorted(one["ours"]["per_s"] / one["peer"]["per_s"] for one in rounds)
+        ratio = f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
+        rate, made, memory = (
+            [statistics.median(one[side][name] for one in rounds) for side in ("ours", "peer")]
+            for name in ("per_s", "made_s", "memory_mb")
+        )
+        rates = "".join(f"{each / 1e6:8.2f}" for each in rate)
+        lines.append(f"{hosts:6}{rates}{ratio:>22}" + "".join(f"{each:8.2f}" for each in made))
+        lines[-1] += "".join(f"{each:8.0f}" for each in memory)
     print_result(options, found, lines)
 
 
@@ -173,9 +203,9 @@ def main() -> None:
         compare_with_peer(options, sizes)
         return
     if options.short:
-        measure(DUMBBELL, options.hops * 1e6, FEATURES[1])
+        measure(grow_tree, DUMBBELL, options.hops * 1e6, FEATURES[1], Fabric())
     apart = measure if options.short else partial(measure_in_process, measure)
-    found = [apart(hosts, options.hops * 1e6, options.features) for hosts in sizes]
+    found = [apart(grow_tree, hosts, options.hops * 1e6, options.features, Fabric()) for hosts in sizes]
     lines = [f"{'hosts':>6}{'jobs':>6}{'M hops':>9}{'s':>8}{'M hops/s':>10}{'M marks':>9}{'MB':>7}{'made, s':>9}"]
     lines += map(format_network, found)
     last, first = found[-1], found[0]
