@@ -3,6 +3,7 @@
 
 import csv
 from collections.abc import Iterator
+from contextlib import contextmanager
 from io import StringIO
 from typing import Any
 
@@ -40,6 +41,33 @@ def csv_of(figure: Figure) -> str:
             series, part = _name_of(artist, names), artist.get_gid() or ""
             writer.writerows((about[0], series, part, *about[1:], *map(_figure, point)) for point in points)
     return text.getvalue()
+
+
+@contextmanager
+def named_series(figure: Figure) -> Iterator[None]:
+    """Let SVG files in this block name each line, area and bar: its id is `drawn`, its series, part and points.
+
+    The id has `|` between these, and points only where each has a marker. Pages hide series and label points by it.
+    """
+    names = _names(figure)
+    drawn: list[Artist] = [artist for panel in figure.axes for artist in _drawn(panel)]
+    parts = [artist.get_gid() for artist in drawn]
+    for artist, part in zip(drawn, parts, strict=True):
+        has_markers = isinstance(artist, Line2D) and artist.get_marker() not in ("", " ", "None", None)
+        points = [f"{x:.4g}; {y:.4g}" for x, y in np.asarray(artist.get_xydata())] if has_markers else []  # type: ignore[attr-defined]
+        artist.set_gid("|".join(["drawn", _name_of(artist, names), part or "", *points]))
+    try:
+        yield
+    finally:
+        for artist, part in zip(drawn, parts, strict=True):
+            artist.set_gid(part)
+
+
+def _drawn(panel: Axes) -> Iterator[Artist]:
+    """Yield the lines, areas and bars of a panel, without lines that mark a level."""
+    yield from (line for line in panel.lines if line.get_transform() == panel.transData)
+    yield from (area for area in panel.collections if isinstance(area, PolyCollection))
+    yield from (bar for bar in panel.patches if isinstance(bar, Rectangle))
 
 
 def _series_of(panel: Axes) -> Iterator[tuple[Artist, Iterator[Ends]]]:

@@ -18,7 +18,7 @@ from markupsafe import Markup, escape
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from analysis.render.figure_data import csv_of
+from analysis.render.figure_data import csv_of, named_series
 from analysis.render.svg import shrink_svg
 from analysis.render.tables import SOFT_BREAK, SOFT_HYPHEN, Table, format_interval
 
@@ -92,13 +92,14 @@ def figure_html(figure: Figure | None, caption: str, alt: str, missing: str = NO
     if figure is None:
         return render_part("paragraph", text=missing)
     _lay_out(figure)
-    svg = save_figure(figure, "svg", Date=None)
     if (collected := _COLLECTED.get()) is not None:
         collected.append((figure, alt))
     files = [
         ("csv", "text/csv", _base64(csv_of(figure).encode())),
         ("pdf", "application/pdf", save_figure(figure, "pdf", CreationDate=None)),
     ]
+    with named_series(figure):
+        svg = save_figure(figure, "svg", Date=None)
     name = re.sub(r"\W+", "-", alt.lower()).strip("-")[:60]
     return fill_template("figure", svg=svg, files=files, name=name, caption=caption, alt=alt)
 

@@ -20,6 +20,8 @@ MAX_CELLS = 3
 """Largest number of cells that the sentence lists; of more it names the fastest and the slowest."""
 MAX_COLOURS = 7
 """Largest number of jobs with a color each."""
+MAX_TOGGLES = 12
+"""Largest number of jobs, and of levels, that can be hidden one by one."""
 ALIKE = 1.02
 """Ratio of jobs' speeds up to which the sentence gives one figure for all of them."""
 WAYS = {"computed": "Computed", "emulated": "Emulated", "real": "Measured"}
@@ -60,7 +62,18 @@ def outcome_html(results: Summary) -> Html:
     chart = chart_html(rows, axis, sentence, key)
     sure = any(each.interval for each in speeds)
     note = "" if sure or results.testbed.fidelity.nature == "computed" else SPARSE
-    return fill_template("outcome", sentence=sentence, chart=chart, note=note)
+    return fill_template("outcome", sentence=sentence, chart=chart, names=_switchable(results), note=note)
+
+
+def _switchable(results: Summary) -> list[str]:
+    """Return the names of jobs and of levels of the compared factor that the page can hide: of those that are several.
+
+    The names are those in tables and figures.
+    """
+    over = results.study.over or "variant"
+    jobs = dict.fromkeys(cell.job for cell in results.cells)
+    levels = dict.fromkeys(str(cell.levels[over]) for cell in results.cells if over in cell.levels)
+    return [name for names in (jobs, levels) if 1 < len(names) <= MAX_TOGGLES for name in names]
 
 
 def describe_outcome(results: Summary) -> str:

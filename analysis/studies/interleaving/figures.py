@@ -65,7 +65,7 @@ def draw_first_iterations(trials_by_cell: Sequence[Sequence[TrialTrace]], iterat
         at_ms = _middles_ms(trace)
         seen = at_ms <= until
         for job, rates in trace.rates.items():
-            panel.fill_between(at_ms[seen], rates[seen], color=colours[job], alpha=0.14, linewidth=0)
+            panel.fill_between(at_ms[seen], rates[seen], color=colours[job], alpha=0.14, linewidth=0, gid=job)
             panel.plot(at_ms[seen], rates[seen], color=colours[job], gid=f"{job}, middle repetition")
         _draw_other_repetitions(panel, [each for each in trials if each is not trace], until, colours)
         _mean_while_all_send(panel, trace, trials, colours)
