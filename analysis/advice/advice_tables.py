@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from analysis.advice.advice import Advice, JobGroup, Placement, Verdict
+from analysis.advice.advice_charts import cost_chart, shifts_figure
 from analysis.advice.expected_slowdown import DRAWS, FLOW_LEVEL_ERROR, Outlook
 from analysis.advice.observed_jobs import ObservedJob
 from analysis.render import page
@@ -203,6 +204,11 @@ def _outlook(found: Outlook) -> dict[str, Any]:
 def render_page(advice: Advice, source: str) -> str:
     """Return the page's HTML, which loads nothing from elsewhere."""
     lead = f"From {source}, for links that carry {advice.capacity_gbps:g} Gbit/s"
-    parts = page.titled_tables(tables(advice))
-    explained = map(page.paragraph, EXPLAINED.splitlines())
-    return page.render_document("Advice", page.concatenate([page.title_html(TITLE, lead), *parts, *explained]))
+    parts = [
+        page.title_html(TITLE, lead),
+        cost_chart(advice.pairs),
+        shifts_figure(advice.pairs, advice.jobs, advice.capacity_gbps),
+        *page.titled_tables(tables(advice)),
+        *map(page.paragraph, EXPLAINED.splitlines()),
+    ]
+    return page.render_document("Advice", page.concatenate(parts))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, TypeVar
 
+from analysis.render.page import Html
 from analysis.render.tables import Table
 from analysis.statistics.intervals import Measured
 from roundabout.core.errors import RoundaboutError, UsageError
@@ -134,6 +135,10 @@ class Check(ABC):
     def figure_table(self, part: str) -> Table | None:  # noqa: ARG002 - not every check has figures
         """Return a table of a part's figures, or None if the verdicts show all of them."""
         return None
+
+    def charts(self) -> Iterable[Html]:
+        """Return charts of the figures, and none by default."""
+        return ()
 
     def meanings(self) -> Iterable[tuple[str, str]]:
         """Return the meanings of the figures' names."""

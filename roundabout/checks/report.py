@@ -44,6 +44,7 @@ def render_page(check: Check) -> str:
     parts = [
         *([page.fill_template("header", fidelity=fidelity, about=check.title, lead=check.lead)] if fidelity else []),
         page.bold_heading(check.outcome),
+        *check.charts(),
         *page.titled_tables(tables(check)),
         *map(page.paragraph, check.notes()),
         page.named_values("What names mean", [(name, f" {about}") for name, about in check.meanings()]),

@@ -23,7 +23,7 @@ from roundabout.checks.judge.figures import (
     failed_conditions,
     parse_measured_condition,
 )
-from roundabout.checks.judge.judgement import Judgement
+from roundabout.checks.judge.judgement import CHARTS, Judgement
 from roundabout.checks.judge.kernel_requirements import RUNNING, Requirements, check_kernels
 from roundabout.checks.judge.measurement.iperf_flows import FlowResults
 from roundabout.checks.judge.run import verdicts_by_part
@@ -162,6 +162,8 @@ def test_every_figure_is_shown() -> None:
         ]
         assert [row[0].value for section in table.sections for row in section.rows] == ["mine", "cubic"]
     page = report.render_page(found)
+    assert page.count("<title>cubic: 0.5</title>") == sum(len(names) for names in CHARTS.values())
+    assert "use of the link, 8 flows" in page
     assert "A lab&#39;s verdict is not a NIC&#39;s" in page
     assert "<b>jain_8</b> Jain&#39;s, 8 flows: fairness index" in page
     assert json.loads(json.dumps(found.record()))["figures"]["mine"]["jain_8"] == 0.5

@@ -5,6 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from analysis.render.interval_chart import ChartAxis, ChartRow, Mark, chart_html
+from analysis.render.page import Html
+from analysis.render.style import INK, JOBS, SOFT
 from analysis.render.tables import Cell, Column, Table, Tone, one_section
 from roundabout.checks.check import Check
 from roundabout.checks.judge.figures import QUANTITIES, SCENES, Figures, Quantity
@@ -13,6 +16,17 @@ from roundabout.checks.judge.session import Spread
 from roundabout.runner.fidelity import Fidelity
 
 PROGRAM = "program"
+CHARTS = {
+    "share, or fairness index": {
+        *(f"{what}_{count}" for what in ("jain", "use") for count in (2, 8, 32)),
+        *("use_marks", "use_loss", "dip_marks", "dip_loss", "window_marks", "window_loss"),
+    },
+    "ratio, less is better": {
+        *("cost", "incast"),
+        *(f"{jobs}_{what}" for jobs in ("two_jobs", "three_jobs") for what in ("mean", "worst")),
+    },
+}
+"""The quantities of each chart, by the label of its axis."""
 FIDELITY = Fidelity(
     "emulated",
     "emulated: namespaces of one machine",
@@ -77,6 +91,39 @@ class Judgement(Check):
         ]
         columns = (Column(kind="names"), *(Column(each.title, each.form) for each in quantities))
         return Table(columns, one_section(rows), self.TITLES[part])
+
+    def charts(self) -> Iterable[Html]:
+        """Yield a chart of shares and indices of at most 1, and one of ratios, of each contestant."""
+        for title, names in CHARTS.items():
+            rows = [row for each in QUANTITIES if each.name in names and (row := self._chart_row(each))]
+            if rows:
+                yield chart_html(rows, ChartAxis(title, 1.0), f"{title}, by contestant", tuple(self._colours.items()))
+
+    @property
+    def _colours(self) -> dict[str, str]:
+        """Return each contestant's color; the judged one has that of text."""
+        return dict(zip(self.figures, (INK, *JOBS), strict=False))
+
+    def _chart_row(self, quantity: Quantity) -> ChartRow | None:
+        """Return a row with each contestant's figure, the judged one's on top and as text; None without any."""
+        found = {name: figures.get(quantity.name) for name, figures in self.figures.items()}
+        marks = [
+            Mark(
+                value,
+                self.spread.get(name, {}).get(quantity.name),
+                self._colours.get(name, SOFT),
+                f"{name}: {value:.3g}",
+            )
+            for name, value in reversed(found.items())
+            if value is not None
+        ]
+        own = found.get(self.name)
+        text = "" if own is None else f"{own:{quantity.form}}"
+        scene, title = self.TITLES[quantity.scene], " ".join(quantity.title.split())
+        count = quantity.name.rpartition("_")[2]
+        if count.isdigit() and count not in title:
+            title = f"{title}, {count} flows"
+        return ChartRow(((title, ""),), tuple(marks), text, group=scene) if marks else None
 
     def meanings(self) -> Iterable[tuple[str, str]]:
         """Yield the names of measured figures in `--fail-if`, with their titles and meanings."""

@@ -284,6 +284,25 @@ def test_an_unknown_job_gets_no_advice():
     assert found.placements == ()
 
 
+def test_the_page_draws_the_cost_of_sharing_and_the_shifts():
+    jobs = [exactly((110, 0), (90, 45)), exactly((110, 0), (90, 45), job="j2")]
+    found = advise(jobs, GBPS, partitions(jobs, 2))
+    (pair,) = found.pairs
+    html = advice_tables.render_page(found, "here")
+    for job in pair.jobs:
+        for words, figures in (("as they are", pair.outlook.cost), ("shifted", pair.outlook.cost_shifted)):
+            assert f"<title>{words}: {figures[job].value:.2f}</title>" in html
+    assert html.count('alt="Sending of j1 and j2, before and after their time-shifts"') == 1
+
+
+def test_jobs_that_should_stay_apart_have_no_figure_of_shifts():
+    jobs = [exactly((40, 0), (160, 45)), exactly((40, 0), (160, 45), job="j2")]
+    html = advice_tables.render_page(advise(jobs, GBPS, partitions(jobs, 2)), "here")
+    assert "j1 and j2: keep apart" in html
+    assert "<figure>" not in html
+    assert "<title>shifted" not in html
+
+
 def test_a_job_alone_meets_nobody():
     jobs = [exactly((110, 0), (90, 45))]
     found = advise(jobs, GBPS, partitions(jobs, 2))
