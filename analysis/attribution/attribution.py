@@ -199,13 +199,13 @@ def _job_delays(
                 iteration_ms=mean_of(means)[0],
                 alone_ms=alone,
                 delay_ms=CellFigure.of(mean_of([mean - alone for mean in means])),
-                parts=_delay_parts([parts[key][job] for key in keys]),
+                parts=delay_parts([parts[key][job] for key in keys]),
             )
         )
     return found
 
 
-def _delay_parts(repetitions: Sequence[Parts]) -> tuple[DelayPart, ...]:
+def delay_parts(repetitions: Sequence[Parts]) -> tuple[DelayPart, ...]:
     """Return the mean of each part over repetitions, in the order of causes."""
     sources = dict.fromkeys(source for each in repetitions for source in each)
     ordered = sorted(sources, key=lambda source: CAUSES.index(source.cause))

@@ -65,6 +65,11 @@ class CollectiveFamily:
         return sent or frozenset(each for each in self.members if worker in each)
 
 
+def groups_of(family: CollectiveFamily, job: Job) -> tuple[Members, ...] | None:
+    """Return the family's groups, or None if they are one of all ranks in their order."""
+    return None if family.groups == (tuple(range(len(job.records))),) else family.groups
+
+
 def pattern_of(exchange: Exchange) -> Pattern:
     """Return the pattern in which an exchange sends its bytes."""
     return "tree" if exchange.is_tree else PATTERN_OF[exchange.kind]

@@ -48,7 +48,8 @@ class Exchange:
     the root on, a reduce's ranks up to the root. Instants are on rank 0's clock. The end is the median of the members'
     ends. The duration is the shortest of the members', because that member waited least for others. `payload_bytes` and
     `sent_bytes` of an all-to-all are means of the members'; `is_tree` and `sent_bytes` are as in `Call`. `hosts` is the
-    number of the members' hosts, None if it is unknown.
+    number of the members' hosts, None if it is unknown. `entered_ns` is the instant at which the first member began,
+    and `waited_ns` the members' mean wait for the last one.
     """
 
     kind: Kind
@@ -59,6 +60,8 @@ class Exchange:
     is_tree: bool = False
     sent_bytes: int | None = None
     hosts: int | None = None
+    entered_ns: int = 0
+    waited_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -354,7 +357,8 @@ def _exchange(
     call = taken[min(taken)]
     ends = sorted(each.end_ns - ahead_ns[rank] for rank, each in taken.items())
     end_ns = ends[len(ends) // 2] if len(ends) % 2 else (ends[len(ends) // 2 - 1] + ends[len(ends) // 2]) // 2
-    lasted_ns = min(each.end_ns - each.begin_ns for each in taken.values())
+    durations_ns = [each.end_ns - each.begin_ns for each in taken.values()]
+    lasted_ns = min(durations_ns)
     kind: Kind = "send" if call.kind == "receive" else call.kind
     order = tuple(_ordered_members(call, members))
     sent = [each.sent_bytes for each in taken.values() if each.sent_bytes is not None]
@@ -367,6 +371,8 @@ def _exchange(
         is_tree=call.is_tree,
         sent_bytes=sum(sent) // len(taken) if len(sent) == len(taken) else None,
         hosts=_count_hosts(call, [records[rank].host for rank in order]),
+        entered_ns=min(each.begin_ns - ahead_ns[rank] for rank, each in taken.items()),
+        waited_ns=sum(durations_ns) // len(durations_ns) - lasted_ns,
     )
 
 

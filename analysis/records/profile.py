@@ -9,7 +9,7 @@ import numpy as np
 
 from analysis.reading.measured_profile import describe_phase, format_estimate, phase_names
 from analysis.records.call import Record, RecordError
-from analysis.records.collective_groups import CollectiveFamily, find_families, sent_bytes
+from analysis.records.collective_groups import CollectiveFamily, find_families, groups_of, sent_bytes
 from analysis.records.formats import Format, format_of
 from analysis.records.job import MAX_LOST, Job, join_records
 from analysis.records.record_timeline import PhasePart, RecordTimeline, find_iterations
@@ -75,7 +75,7 @@ def profile_of_records(what: str, records: Sequence[Record], name: str, units: U
     profile = Profile(
         name=name,
         model="not in its records",
-        workers=len(records) if any(_groups(each, job) for each in kept) else None,
+        workers=len(records) if any(groups_of(each, job) for each in kept) else None,
         source=_source(what, job, found),
         phases=tuple(_phases(found, job)),
     )
@@ -117,11 +117,6 @@ def _source(what: str, job: Job, found: RecordTimeline) -> str:
     )
 
 
-def _groups(family: CollectiveFamily, job: Job) -> tuple[tuple[int, ...], ...] | None:
-    """Return the family's groups, unless they are one of all ranks in their order."""
-    return None if family.groups == (tuple(range(len(job.records))),) else family.groups
-
-
 def _phases(found: RecordTimeline, job: Job) -> Iterator[Phase]:
     parts_of = zip(found.found.phases, found.parts, strict=True)
     each_part = [(phase, part, len(parts)) for phase, parts in parts_of for part in (parts if phase.sends else (None,))]
@@ -144,7 +139,7 @@ def _phase(name: str, phase: FoundPhase, part: PhasePart, job: Job, parts: int) 
         bytes=max(round(phase.bytes.value * part.bytes_share), 1),
         alone_ms=round(phase.duration_ms.value * part.time_share, 3),
         pattern=part.family.pattern,
-        groups=_groups(part.family, job),
+        groups=groups_of(part.family, job),
         source=source,
     )
 

@@ -53,7 +53,7 @@ def find_iterations(job: Job, families: Sequence[CollectiveFamily]) -> RecordTim
     The first step that the profiler names is left out. Raises RecordError if no iterations are found, or if times are
     implausible.
     """
-    worker = _busiest_worker(job, families)
+    worker = busiest_worker(job, families)
     begin_ns = job.steps_ns[1][0] if len(job.steps_ns) > 1 else job.exchanges[0].begin_ns
     end_ns = max(each.end_ns for each in job.exchanges)
     if end_ns <= begin_ns:
@@ -74,7 +74,7 @@ def find_iterations(job: Job, families: Sequence[CollectiveFamily]) -> RecordTim
     return RecordTimeline(found, tuple(_parts(families, job.exchanges, worker, found, folded)), looked_at_ms)
 
 
-def _busiest_worker(job: Job, families: Sequence[CollectiveFamily]) -> int:
+def busiest_worker(job: Job, families: Sequence[CollectiveFamily]) -> int:
     """Return the first worker of those that send most.
 
     All members of a group record its exchanges alike; stages do not.
@@ -84,7 +84,7 @@ def _busiest_worker(job: Job, families: Sequence[CollectiveFamily]) -> int:
     return next(rank for rank, size in sums.items() if size >= (1 - ALIKE) * most)
 
 
-def _exchanges_of(
+def exchanges_of(
     exchanges: Sequence[Exchange], families: Sequence[CollectiveFamily], worker: int
 ) -> Iterator[tuple[Exchange, CollectiveFamily]]:
     """Yield the exchanges that a worker counts, and the family of each."""
@@ -115,7 +115,7 @@ class _CumulativeBytes:
 def _cumulative_bytes(
     exchanges: Sequence[Exchange], families: Sequence[CollectiveFamily], worker: int
 ) -> _CumulativeBytes:
-    counted = [each for each, _ in _exchanges_of(exchanges, families, worker)]
+    counted = [each for each, _ in exchanges_of(exchanges, families, worker)]
     begins, ends = (np.array([getattr(each, name) for each in counted], np.int64) for name in ("begin_ns", "end_ns"))
     return _CumulativeBytes(
         begins, np.maximum(ends, begins + 1), np.array([sent_bytes(each) for each in counted], np.float64)
@@ -151,7 +151,7 @@ def _parts(
     """Yield the families of each phase's bytes. An iteration is cut in the middle of its first phase."""
     turn_ms = found.phases[0].duration_ms.value / 2
     here: list[list[_FamilyShare]] = [[] for _ in found.phases]
-    for each, family in _exchanges_of(exchanges, families, worker):
+    for each, family in exchanges_of(exchanges, families, worker):
         number = int(np.searchsorted(folded.begins_ns, (each.begin_ns + each.end_ns) // 2, side="right")) - 1
         begin_ms, end_ms = ((at_ns - int(folded.begins_ns[number])) / 1e6 for at_ns in (each.begin_ns, each.end_ns))
         if number < 0 or (begin_ms + end_ms) / 2 >= folded.period_ms:

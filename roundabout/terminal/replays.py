@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The models that play the trials of a stored run again."""
+"""The models that play the trials of a stored run, or the recorded jobs of a cluster, again."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.attribution.attribution import Attribution, attribute_delays, choose_trials
 from analysis.attribution.decomposition import MeasuredTrial, Models
+from analysis.attribution.recorded_trial import RecordSources, attribute_recorded_delays, read_recorded_trial
 from analysis.reading.cached_run import CachedRun
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.plan import PlannedTrial
@@ -82,6 +83,44 @@ def explain_run(  # noqa: PLR0913 - as on the command line
     return attribute_delays(cached, chosen, models.open, models.name, processors, progress)
 
 
+def explain_records(  # noqa: PLR0913 - as on the command line
+    sources: RecordSources,
+    *,
+    model: str | None = None,
+    divides_transport: bool = False,
+    processors: int | None = None,
+    progress: Callable[[float], None] = lambda _: None,
+    warn: Callable[[str], None] = lambda _: None,
+) -> Attribution:
+    """Return what delays the jobs of a cluster's records, by models that play them again.
+
+    `model` is the testbed whose model plays the jobs. If it is None, they are played packet by packet if their
+    congestion control is given, else flow by flow. `divides_transport`, `processors` and `progress` are as in
+    `explain_run`. `warn` receives notes on what records do not show.
+
+    Raises UsageError, RecordError, SpecError, and the error of a model that cannot play the jobs.
+    """
+    recorded = read_recorded_trial(sources)
+    for note in recorded.notes:
+        warn(note)
+    if model == PACKET_LEVEL and sources.transport is None:
+        raise UsageError(
+            f"--model {PACKET_LEVEL}: found no --transport, expected it", "records do not show the congestion control"
+        )
+    provider = _find_model(model or (PACKET_LEVEL if sources.transport else FLOW_LEVEL))
+    provider.check_trial(recorded.trial.spec)
+    models = ReplayModels(provider, is_own=False, divides_transport=divides_transport)
+    return attribute_recorded_delays(
+        recorded,
+        sources.records.resolve().name,
+        models.open,
+        models.name,
+        processors,
+        progress,
+        is_random=models.name != FLOW_LEVEL,
+    )
+
+
 def choose_models(run: Run, specs: Sequence[TrialSpec], requested: str | None = None) -> ReplayModels:
     """Return the models that play trials of a run with these `specs`.
 
@@ -92,12 +131,7 @@ def choose_models(run: Run, specs: Sequence[TrialSpec], requested: str | None = 
     """
     own = _own_model(run)
     if wanted := requested or own:
-        provider = find_provider({"testbed": wanted})
-        if not provider.can_replay:
-            raise UsageError(
-                f"--model: found {requested}, allowed are models: {PACKET_LEVEL} and {FLOW_LEVEL}",
-                "leave the option out: a model is chosen by the run",
-            )
+        provider = _find_model(wanted)
         _check(provider, specs)
         is_own = provider.where["testbed"] == own and run.manifest.get("artefacts") == dict(provider.artifacts(()))
         return ReplayModels(provider, is_own)
@@ -110,6 +144,17 @@ def choose_models(run: Run, specs: Sequence[TrialSpec], requested: str | None = 
         note = f"trials are played flow by flow, because the packet-level model refuses them: {error.message}"
         return ReplayModels(provider, is_own=False, notes=(note,))
     return ReplayModels(provider, is_own=False)
+
+
+def _find_model(name: str) -> TestbedProvider:
+    """Return the testbed of this name. Raises UsageError if it has no model that can play variants of trials."""
+    provider = find_provider({"testbed": name})
+    if not provider.can_replay:
+        raise UsageError(
+            f"--model: found {name}, allowed are models: {PACKET_LEVEL} and {FLOW_LEVEL}",
+            "leave the option out: a model is chosen",
+        )
+    return provider
 
 
 def _own_model(run: Run) -> str | None:
