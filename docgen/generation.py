@@ -6,12 +6,21 @@ from functools import partial
 from pathlib import Path
 
 from docgen import commands, experiment_fields, gallery, published_runs, python_interface, quantities, transports
-from docgen.pictures import diagram, main_result, network, terminal
+from docgen.pictures import diagram, main_result, models, network, terminal, testbeds
 from roundabout.core.paths import ROOT
 
 DOCS = ROOT / "docs"
 FILES: dict[str, Callable[[], str]] = {
     "explanation/architecture.svg": diagram.draw,
+    "explanation/degradation.svg": models.draw_degradation,
+    "explanation/expectation-basis.svg": testbeds.draw_bases,
+    "explanation/flow-level-engine.svg": models.draw_flow_level,
+    "explanation/mltcp-theory.svg": models.draw_mltcp_shift,
+    "explanation/mltcp.svg": models.draw_aggressiveness,
+    "explanation/packet-level-model.svg": models.draw_packets,
+    "explanation/testbeds.svg": testbeds.draw_durations,
+    "explanation/time-dilation.svg": testbeds.draw_dilation,
+    "explanation/trial-validity.svg": testbeds.draw_effect,
     "reference/commands.md": commands.format_page,
     "reference/experiments/cluster-24.svg": partial(network.draw, "cluster-24"),
     "reference/experiment-fields.md": experiment_fields.format_page,
