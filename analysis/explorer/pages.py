@@ -25,7 +25,7 @@ from roundabout.store.files import write_text
 from roundabout.store.trial_states import counted_trials
 
 FOLDER = Path(__file__).parent
-SCRIPTS = ("elements.js", "charts.js", "topology.js", "trial.js", "run_list.js", "explorer.js")
+SCRIPTS = ("elements.js", "charts.js", "topology.js", "live.js", "trial.js", "run_list.js", "explorer.js")
 MAX_TRIALS = 24
 """Limit of the trials of a run on one page, which bounds its size; `--trial` chooses others."""
 
@@ -41,16 +41,16 @@ def explore_folder(folder: Path, page: Path, complain: ErrorHandler) -> Path:
             f"found no run and no published run in {folder}, expected a run's folder, or one of runs or results",
             "name a folder such as runs or results, or begin with `roundabout run`",
         )
-    return _write(page, f"Runs in {folder}", {"kind": "folder", "folder": str(folder), "runs": runs})
+    return write_page(page, f"Runs in {folder}", {"kind": "folder", "folder": str(folder), "runs": runs})
 
 
-def explore_run(run: Run, page: Path, trials: Sequence[str] = (), refresh_s: int | None = None) -> Path:
+def explore_run(run: Run, page: Path, trials: Sequence[str] = ()) -> Path:
     """Write the page on a run's trials, and return its path.
 
-    `trials` are keys; without them the first repetition of each cell is shown. With `refresh_s` a browser loads the
-    page anew so often. Raises UsageError for an unknown trial, and for a run without a trial that counts.
+    `trials` are keys; without them the first repetition of each cell is shown. Raises UsageError for an unknown trial,
+    and for a run without a trial that counts.
     """
-    return _write(page, f"{run.experiment} {run.id}", run_content(run, trials), refresh_s)
+    return write_page(page, f"{run.experiment} {run.id}", run_content(run, trials))
 
 
 def run_content(run: Run, trials: Sequence[str] = ()) -> dict[str, Any]:
@@ -58,11 +58,20 @@ def run_content(run: Run, trials: Sequence[str] = ()) -> dict[str, Any]:
     run = CachedRun(run)
     records = run.trials()
     chosen = _choose(run, records, trials)
-    fidelity = fidelity_of(run)
     series = max(count_series(TrialSpec.model_validate(record["spec"])) for record in chosen)
     tables = read_tables(run, [record["trial"] for record in chosen])
     windows = limit_windows(len(chosen), series)
     keys = {record["trial"] for record in chosen}
+    return {
+        **describe_empty_run(run),
+        "trials": [describe_trial(record, tables, windows) for record in chosen],
+        "others": [trial_name(record) for record in records if record["trial"] not in keys],
+    }
+
+
+def describe_empty_run(run: Run) -> dict[str, Any]:
+    """Return the content of the page on a run without trials."""
+    fidelity = fidelity_of(run)
     return {
         "kind": "run",
         "experiment": run.experiment,
@@ -71,8 +80,8 @@ def run_content(run: Run, trials: Sequence[str] = ()) -> dict[str, Any]:
         "stamp": fidelity.stamp,
         "cannot": list(fidelity.cannot),
         "colors": list(JOBS),
-        "trials": [describe_trial(record, tables, windows) for record in chosen],
-        "others": [trial_name(record) for record in records if record["trial"] not in keys],
+        "trials": [],
+        "others": [],
     }
 
 
@@ -111,7 +120,8 @@ def _choose(run: Run, records: list[dict[str, Any]], trials: Sequence[str]) -> l
     return sorted(found.values(), key=lambda each: (places[CellId.of(each)], each["job"] or ""))[:MAX_TRIALS]
 
 
-def _write(page: Path, title: str, content: dict[str, Any], refresh_s: int | None = None) -> Path:
+def write_page(page: Path, title: str, content: dict[str, Any], refresh_s: int | None = None) -> Path:
+    """Write a page with this content, which a browser loads anew every `refresh_s`, and return its path."""
     page.parent.mkdir(parents=True, exist_ok=True)
     write_text(page, render(title, content, refresh_s))
     return page

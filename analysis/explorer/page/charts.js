@@ -6,6 +6,8 @@ Explorer.Timeline = class {
   static STEP = 0.5; // share of the visible time by which buttons scroll
   static ZOOM = 2; // factor of a button's zoom
   static LEAST_MS = 1; // shortest visible time
+  static HEIGHT = 150; // of a chart of lines, in CSS pixels
+  static #count = 0;
 
   constructor(durationMs, onRange) {
     this.durationMs = durationMs;
@@ -13,6 +15,8 @@ Explorer.Timeline = class {
     this.marked = null; // begin and end, ms, of the chosen iteration
     this.onRange = onRange;
     this.charts = [];
+    Explorer.Timeline.#count += 1;
+    this.key = `timeline ${Explorer.Timeline.#count}`; // of the charts whose cursors move together
   }
 
   // Show the time from `begin` to `end`, ms, in all charts.
@@ -56,27 +60,24 @@ Explorer.Timeline = class {
     );
   }
 
-  // Draw lines with a value for each window into `parent`.
-  lines(parent, { unit, windowMs, series, height = 150 }) {
-    const count = Math.max(...series.map((each) => each.values.length));
-    const at = Array.from({ length: count + 1 }, (_, place) => place * windowMs);
+  // Draw lines into `parent` with a value for each window, whose beginnings are `at`, ms.
+  lines(parent, at, series) {
     const values = series.map((each) => [...each.values, each.values[each.values.length - 1]]);
     const stepped = uPlot.paths.stepped({ align: 1 });
-    return this.#add(parent, [at, ...values], {
-      height,
+    return this.#add(parent, [[...at, this.durationMs], ...values], {
+      height: Explorer.Timeline.HEIGHT,
       series: [
         { label: "ms", value: (_, value) => (value === null ? "–" : value.toFixed(0)) },
         ...series.map((each) => ({
           label: each.label,
           stroke: each.color,
           width: 1.5,
-          dash: each.dash,
           paths: stepped,
           points: { show: false },
           value: (_, value) => (value === null ? "–" : Explorer.number(value)),
         })),
       ],
-      axes: [Explorer.Timeline.#xAxis(), Explorer.Timeline.#yAxis(unit)],
+      axes: [Explorer.Timeline.#xAxis(), Explorer.Timeline.#yAxis()],
       scales: { x: this.#xScale(), y: { range: (_, _least, most) => [0, most > 0 ? most * 1.05 : 1] } },
     });
   }
@@ -140,7 +141,7 @@ Explorer.Timeline = class {
       {
         width: parent.clientWidth,
         ...options,
-        cursor: { sync: { key: "time", setSeries: false, scales: ["x", null] }, drag: { x: true, y: false, dist: 4 } },
+        cursor: { sync: { key: this.key, setSeries: false, scales: ["x", null] }, drag: { x: true, y: false, dist: 4 } },
         hooks: {
           ...hooks,
           draw: [...(hooks.draw ?? []), (plot) => this.#drawMarked(plot)],
@@ -198,7 +199,7 @@ Explorer.Timeline = class {
     return { stroke: "#5b646e", grid: { stroke: "#e4e7eb" }, ticks: { stroke: "#e4e7eb" }, size: 34 };
   }
 
-  static #yAxis(label) {
-    return { ...Explorer.Timeline.#xAxis(), size: 64, ...(label ? { label, labelSize: 18, labelGap: 0, size: 52 } : {}) };
+  static #yAxis() {
+    return { ...Explorer.Timeline.#xAxis(), size: 64 };
   }
 };

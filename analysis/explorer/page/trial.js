@@ -18,11 +18,14 @@ Explorer.showRun = (root, content) => {
     element("span", { class: `stamp ${content.nature}` }, content.stamp),
     element("h1", {}, content.experiment),
     element("p", { class: "lead" }, `Run ${content.run}`),
-    element("p", {}, label),
-    body,
-    others(),
-    ...limits(),
   );
+  if (content.live) Explorer.showLive(root, content.live, content.colors);
+  if (!content.trials.length) {
+    root.append(element("p", {}, "No trial is done yet."));
+    return;
+  }
+  root.append(...(content.live ? [element("h2", {}, "Trials that are done")] : []), element("p", {}, label), body, others());
+  root.append(...limits());
   const busiest = content.trials.reduce((most, trial) => Math.max(most, trial.jobs.length), 0);
   const found = content.trials.findIndex((trial) => trial.key === saved.get("trial"));
   const first = found >= 0 ? found : content.trials.findIndex((trial) => trial.jobs.length === busiest);
@@ -91,7 +94,8 @@ Explorer.showRun = (root, content) => {
     }
     const parent = element("div", { class: "chart" });
     into.append(element("h3", {}, title), parent);
-    return timeline.lines(parent, { windowMs: trial.window_ms, series: known });
+    const at = Array.from(known[0].values, (_, place) => place * trial.window_ms);
+    return timeline.lines(parent, at, known);
   }
 
   // Say what the page leaves out of the trial, and what the run lacks.

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from rich.live import Live
 
-from roundabout.cli.options import Runs
+from roundabout.cli.options import Runs, check_output
 from roundabout.cli.runs.status import print_status, status_of
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner import progress_file
@@ -43,18 +43,24 @@ def command(
         ),
     ] = None,
     runs: Runs = Path("runs"),
+    page: Annotated[
+        Path | None, typer.Option(help="Also write a page for a browser to this file, anew every five seconds.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on each line, for programs.")] = False,
 ) -> None:
     """Show the live progress of a run until it ends. Watching does not affect the run.
 
-    The exit status is 0 if the run is complete.
+    The page shows the trial under way and, like that of `roundabout explore`, the trials that are done. The exit status
+    is 0 if the run is complete.
     """
+    if page:
+        check_output("--page", page)
     undo_when_ended()  # the screen that it takes
     os.nice(NICENESS)
     path = Run.open(which, runs).path if which else find_running(runs)
     console = Screen()
     with _open_display(console, as_json=as_json) as show:
-        last = follow_run(path, show)
+        last = _follow_with_page(path, show, page) if page else follow_run(path, show)
     status, report = status_of(Run.open(path), STATE), path / REPORT
     if as_json:
         _print_line(console, {**asdict(last), **status, "report": str(report) if report.exists() else None})
@@ -82,6 +88,21 @@ def follow_run(path: Path, show: Show) -> Progress:
         show(progress)
         time.sleep(progress_file.PERIOD_S)
     return progress
+
+
+def _follow_with_page(path: Path, show: Show, page: Path) -> Progress:
+    """Follow the run like `follow_run`, and write the page on it meanwhile."""
+    from analysis.explorer.live_page import LivePage  # noqa: PLC0415 - takes long to import
+
+    live = LivePage(page)
+
+    def show_both(progress: Progress) -> None:
+        show(progress)
+        live.show(asdict(progress))
+
+    last = follow_run(path, show_both)
+    live.end(Run.open(path))
+    return last
 
 
 def find_running(runs: Path) -> Path:

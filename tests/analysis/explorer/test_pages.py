@@ -49,7 +49,7 @@ def fail(error):
     raise error
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(values)
 def test_packed_content_is_unpacked_unchanged(content):
     assert pages.unpack(pages.pack(content)) == content
