@@ -153,14 +153,17 @@ def cut_to_common_time(jobs: Mapping[str, RecordedJob]) -> dict[str, RecordedJob
 
 def _record_files(folder: Path, listed: Hosts) -> dict[str, list[Path]]:
     if not folder.is_dir():
-        raise UsageError(f"--records: found no folder {folder}, expected one with a folder of records for each job")
+        raise UsageError(
+            f"found neither a folder nor a file {folder}, expected a folder with a folder of records for each job, or "
+            "a file of counters"
+        )
     inside = {each.name: _records_in(each) for each in sorted(folder.iterdir()) if each.is_dir()}
     found = {name: files for name, files in inside.items() if files}
     own = _records_in(folder)
     if bool(own) == bool(found):
         what = "records beside folders of them" if own else "no records"
         raise UsageError(
-            f"--records: found {what} in {folder}, expected a folder for each job, with its records",
+            f"found {what} in {folder}, expected a folder for each job, with its records",
             "record with PyTorch Kineto or NCCL Inspector (docs/how-to/records.md), a file for each rank",
         )
     if own:
@@ -181,7 +184,7 @@ def _listed_name(name: str, listed: Hosts) -> str:
     if listed and len(alike) != 1:
         found = f"folder {name}, which is {'several jobs' if alike else 'no job'} of --jobs"
         raise UsageError(
-            f"--records: found {found}, expected one of {list_choices(sorted(listed))}",
+            f"found {found}, expected one of {list_choices(sorted(listed))}",
             "call each folder as its job is called in --jobs",
         )
     return alike[0] if alike else name

@@ -13,9 +13,10 @@ import numpy as np
 from analysis.advice.senders import JobList, read_senders
 from analysis.advice.topologies import read_topology, scheduler_of
 from analysis.attribution.attribution import Attribution, DelayPart, JobDelay, OpenModels, delay_parts
+from analysis.attribution.counted_jobs import read_counted_jobs
 from analysis.attribution.counterfactuals import Computing
 from analysis.attribution.decomposition import MeasuredTrial, Source, decompose
-from analysis.attribution.recorded_jobs import RecordedJob, cut_to_common_time, place_ranks, read_recorded_jobs
+from analysis.attribution.recorded_jobs import Hosts, RecordedJob, cut_to_common_time, place_ranks, read_recorded_jobs
 from analysis.calibration.parallel_plays import play_all
 from analysis.expectations.results import CellFigure
 from analysis.statistics.intervals import MIN_REPETITIONS, Measured, mean_of
@@ -59,14 +60,14 @@ class RecordedTrial:
 def read_recorded_trial(sources: RecordSources) -> RecordedTrial:
     """Return the jobs of records as one trial. Raises UsageError, RecordError and SpecError."""
     listed = read_senders(sources.jobs) if sources.jobs else JobList({})
-    jobs = read_recorded_jobs(sources.records, listed.senders)
     hosts = {host for each in listed.senders.values() for host in each}
     if scheduler_of(sources.topology) and sources.capacity_gbps is None:
         hint = "give the payload rate of a cable: a scheduler's file has no rates"
         raise UsageError(f"--topology {sources.topology}: found no --capacity, expected it", hint)
     topology, notes = read_topology(sources.topology, hosts, sources.capacity_gbps)
+    jobs = _read_jobs(sources.records, listed.senders, topology)
     placed = {name: replace(each, workers=place_ranks(each, topology, listed.senders)) for name, each in jobs.items()}
-    alone = read_recorded_jobs(sources.alone, listed.senders) if sources.alone else {}
+    alone = _read_jobs(sources.alone, listed.senders, topology) if sources.alone else {}
     cut = cut_to_common_time(placed)
     trial = _measured_trial(cut, alone, topology, sources.transport)
     times_ms = {name: each.iterations.times_ms.tolist() for name, each in cut.items()}
@@ -102,6 +103,13 @@ def attribute_recorded_delays(  # noqa: PLR0913, PLR0917 - what is explained, by
     found = play_all([partial(explain, trial) for trial in trials], processors, lambda _, __: None)
     jobs = tuple(_job_delay(job, recorded, [parts[job] for parts in found]) for job in recorded.trial.mean_ms)
     return Attribution(experiment=CELL, run=name, testbed="a cluster", model=model, jobs=jobs)
+
+
+def _read_jobs(path: Path, listed: Hosts, topology: Topology) -> dict[str, RecordedJob]:
+    """Return the jobs of a folder of records, or of a file of counters."""
+    if path.is_file():
+        return read_counted_jobs(path, listed, max(link.payload_rate_gbps for link in topology.links))
+    return read_recorded_jobs(path, listed)
 
 
 def _measured_trial(

@@ -44,8 +44,9 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     records: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER",
-            help="Explain the jobs of a cluster in place of a run: a folder of profiler records for each job.",
+            metavar="PATH",
+            help="Explain the jobs of a cluster in place of a run: a folder of profiler records for each job, or a "
+            "file of byte counters.",
         ),
     ] = None,
     topology: Annotated[
@@ -61,7 +62,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     ] = None,
     alone: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="For --records: records of jobs that had the network to themselves."),
+        typer.Option(metavar="PATH", help="For --records: records of jobs that had the network to themselves."),
     ] = None,
     transport: Annotated[
         str | None, typer.Option(metavar="NAME", help="For --records: congestion control of the jobs, if it is known.")

@@ -9,14 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
 import roundabout
 from analysis.attribution import recorded_jobs
 from analysis.attribution.attribution import Attribution
+from analysis.attribution.counted_jobs import read_counted_jobs
 from analysis.attribution.recorded_jobs import RecordedJob, cut_to_common_time, place_ranks, read_recorded_jobs
 from analysis.attribution.recorded_trial import RecordSources
+from analysis.reading.data import query
 from analysis.records.call import RecordError
 from analysis.records.call_iterations import CallIterations, find_call_iterations
 from analysis.records.collective_groups import find_families
@@ -80,9 +83,9 @@ def parts(found: Attribution, job="j1"):
 
 
 def test_the_neighbor_that_was_planted_is_named_with_the_part_that_a_run_gives_it(tmp_path):
-    run = computed(tmp_path, "packets")
+    run = computed(tmp_path, "packets", iterations=8)
     write_records(run, tmp_path / "traces")
-    lone = computed(tmp_path, "packets", one_job_at_a_time=True)
+    lone = computed(tmp_path, "packets", iterations=8, one_job_at_a_time=True)
     for trial in range(len(lone.trials())):
         write_records(lone, tmp_path / "alone", trial)
     sources = RecordSources(tmp_path / "traces", "dumbbell-2x2", alone=tmp_path / "alone", transport="dcqcn")
@@ -169,6 +172,44 @@ def test_a_worker_that_comes_late_in_a_real_record_is_named_with_its_delay(tmp_p
     assert after.named[0].ms.value == pytest.approx(late_ms / 2, abs=before.parts[0].ms.value)
 
 
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory):
+    """Byte counters of the hosts of two jobs that collide in each iteration, and their list, in one folder."""
+    folder = tmp_path_factory.mktemp("counted")
+    run = computed(folder, "fluid", profiles={"any": two_phases(100, 240_000_000, 60.0)}, iterations=20)
+    write_records(run, folder / "traces")
+    pq.write_table(query(run, "select controller_ns, host, tx_bytes from counters"), folder / "bytes.parquet")
+    (folder / "jobs.yaml").write_text(yaml.safe_dump(HOSTS))
+    return folder
+
+
+def test_counters_give_the_parts_that_records_give(counted):
+    by_bytes = RecordSources(counted / "bytes.parquet", "dumbbell-2x2", jobs=counted / "jobs.yaml")
+    found, expected = (explain_records(each) for each in (by_bytes, RecordSources(counted / "traces", "dumbbell-2x2")))
+    for job in HOSTS:
+        assert parts(found, job) == pytest.approx(parts(expected, job), abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "message"),
+    [
+        ({}, "found no --jobs, expected it"),
+        ({"j1": ("s0", "s2"), "j2": ("s2", "s3")}, "job j1: cannot be separated from j2: host s2 sends for both"),
+        ({"j1": ("s0", "s9")}, "job j1: found no counter of host s9"),
+    ],
+)
+def test_counters_that_say_too_little_of_jobs_are_an_error(jobs, message, counted):
+    with pytest.raises(UsageError, match=message):
+        read_counted_jobs(counted / "bytes.parquet", jobs, 43)
+
+
+def test_counters_without_a_period_are_an_error(tmp_path):
+    rows = [f"{10 * at},{host},{100_000 * at}" for at in range(200) for host in ("s0", "s2")]
+    (tmp_path / "bytes.csv").write_text("\n".join(["at_ms,host,tx_bytes", *rows]))
+    with pytest.raises(UsageError, match="job j1: found .*expected"):
+        read_counted_jobs(tmp_path / "bytes.csv", {"j1": ("s0", "s2")}, 43)
+
+
 def test_jobs_of_slurm_are_found_by_name_and_number(shared, tmp_path):
     queue = {
         "jobs": [
@@ -196,7 +237,7 @@ def test_a_job_without_records_is_named_as_unknown(shared, tmp_path):
         (["--records", "traces"], "found no --topology"),
         (["--topology", "pair"], "--topology: found no --records"),
         (["some-run", "--records", "traces", "--topology", "pair"], "found the run some-run beside it"),
-        (["--records", "nowhere", "--topology", "pair"], "found no folder nowhere"),
+        (["--records", "nowhere", "--topology", "pair"], "found neither a folder nor a file nowhere"),
         (["--records", "empty", "--topology", "pair"], "found no records in empty"),
         (["--records", "traces", "--topology", "pair"], "job j1: found host s2 in its records, expected one of s0"),
         (["--records", "traces", "--topology", "dumbbell-2x2", "--model", "packets"], "found no --transport"),
