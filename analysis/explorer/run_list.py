@@ -17,7 +17,8 @@ from roundabout.store import Run
 from roundabout.store.manifest import NAME as MANIFEST
 from roundabout.store.trial_states import STATES, state_of_record
 
-PAGE, REPORT = "explorer.html", "report.html"
+PAGE = "explorer.html"
+PAGES = {PAGE: "Jobs, links and topology over time", "report.html": "The report of the run's study"}
 WORST_FIRST: tuple[Word, ...] = ("fail", "inconclusive", "not measured", "pass")
 CELL_FIGURES = ("median_ms", "speedup")
 
@@ -57,14 +58,21 @@ def _describe_run(run: Run, page: Path) -> dict[str, Any]:
         "run": run.id,
         "published": False,
         "trials": _count_states(run),
-        "pages": {name: _link(page, run.path / name) for name in (PAGE, REPORT) if (run.path / name).is_file()},
+        "pages": [
+            {"name": name.removesuffix(".html"), "about": about, "href": _link(page, run.path / name)}
+            for name, about in PAGES.items()
+            if (run.path / name).is_file()
+        ],
         **_results(summary.record()),
     }
 
 
 def _describe_publication(publication: Publication, page: Path) -> dict[str, Any]:
     facts, _ = publication.facts, publication.verdicts  # which checks the summary
-    figures = {each.about: _link(page, publication.folder / each.file) for each in facts.figures}
+    figures = [
+        {"name": f"figure {number}", "about": each.about, "href": _link(page, publication.folder / each.file)}
+        for number, each in enumerate(facts.figures, start=1)
+    ]
     return {
         "experiment": facts.experiment,
         "testbed": facts.testbed,

@@ -157,6 +157,7 @@ def _describe_job(trial: _Trial, job: str, rows: pa.Table) -> dict[str, Any]:
     return {
         "name": job,
         "hosts": list(hosts),
+        "hops": [[hop.link.name, hop.receiver] for hop in trial.spec.hops(job)],
         "count": len(all_rows),
         "iterations": numbers,
         **{name.removesuffix("_ns"): _since(edges_ns[0], at_ns) for name, at_ns in instants.items()},

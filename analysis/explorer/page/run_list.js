@@ -53,14 +53,14 @@ Explorer.showFolder = (root, content) => {
   }
 
   function listed(run) {
-    const pages = Object.entries(run.pages).map(([name, href]) => element("a", { href }, name.replace(/\.html$/, "")));
+    const pages = run.pages.map(({ name, about, href }) => element("a", { href, title: about }, name));
     const verdicts = Object.entries(run.verdicts).map(([word, count]) => badge(word, `${count} ${word}`));
     return [
       run.experiment,
-      element("span", { title: run.stamp }, `${run.testbed}, ${run.stamp.split(":")[0]}`),
+      element("span", { class: "run", title: run.stamp }, `${run.testbed}, ${run.stamp.split(":")[0]}`),
       element("span", {}, ...(verdicts.length ? verdicts : ["none expected"])),
       Object.entries(run.trials).map(([state, count]) => `${count} ${state}`).join(", "),
-      element("span", {}, run.run, ...(run.published ? [element("small", {}, " published")] : [])),
+      element("span", { class: "run" }, run.run, ...(run.published ? [element("small", {}, " published")] : [])),
       element("span", { class: "pages" }, ...pages),
     ];
   }

@@ -3,17 +3,21 @@
 "use strict";
 
 (function () {
-  const [WIDTH, LEVEL, MARGIN] = [960, 110, 34];
+  const [LEVEL, MARGIN] = [110, 34]; // height of a level, and of what is above and below all of them
+  const [LEAST_WIDTH, MOST_WIDTH] = [480, 960];
   const MAX_HOSTS = 128; // with more, hosts are left out of the picture
+  const LEAST_APART = 27; // px between the nodes of a level; a narrower page scrolls
   const MAX_LABELS = 40; // of hosts or switches of a level, beside which labels overlap
   const { element, shape, number, percent } = Explorer;
 
   // Draw a topology; `loadOf(link, towards)` gives Gbit/s, or null if unknown.
   Explorer.drawTopology = (topology, loadOf) => {
     const shown = topology.hosts.length <= MAX_HOSTS;
-    const { places, levels } = lay(topology, shown);
+    const { places, levels, width } = lay(topology, shown);
     const height = LEVEL * (levels.length - 1) + 2 * MARGIN;
-    const picture = shape("svg", { viewBox: `0 0 ${WIDTH} ${height}`, role: "img", class: "topology" });
+    const picture = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", class: "topology" });
+    picture.style.minWidth = `${Math.min(LEAST_APART * Math.max(...levels.map((names) => names.length)), MOST_WIDTH)}px`;
+    picture.style.maxWidth = `${1.4 * width}px`;
     picture.setAttribute("aria-label", `Topology ${topology.name} with the load of each cable`);
     const parallel = new Map();
     topology.links.forEach(([name, one, other, rate]) => {
@@ -54,6 +58,8 @@
       [...distance.keys()].filter((name) => distance.get(name) === level),
     );
     levels = shown ? levels : levels.slice(1);
+    const most = Math.max(...levels.map((names) => names.length));
+    const width = Math.min(Math.max(80 * most, LEAST_WIDTH), MOST_WIDTH);
     const places = new Map();
     levels.forEach((names, level) => {
       const middle = (name) => {
@@ -62,9 +68,9 @@
       };
       const order = names.map((name) => [middle(name), name]).sort((one, other) => one[0] - other[0]);
       const y = MARGIN + LEVEL * (levels.length - 1 - level);
-      order.forEach(([, name], place) => places.set(name, { x: ((place + 0.5) / names.length) * WIDTH, y }));
+      order.forEach(([, name], place) => places.set(name, { x: ((place + 0.5) / names.length) * width, y }));
     });
-    return { places, levels };
+    return { places, levels, width };
   }
 
   // Return a cable as two halves, each colored by the load of the direction that begins at its end.

@@ -5,6 +5,7 @@
 Explorer.showRun = (root, content) => {
   const { element, number, percent, mean } = Explorer;
   const SHOWN_LINKS = 4; // that are drawn until others are chosen
+  const SHOWN_WAYS = 12; // of the links that a job crosses
   const saved = new URLSearchParams(location.hash.slice(1)); // survives when `watch` loads the page anew
   let timeline = null;
 
@@ -198,23 +199,43 @@ Explorer.showRun = (root, content) => {
       numberInput.max = String(job.iterations[job.iterations.length - 1]);
       const span = [job.start[at], job.comm_end[at]];
       if (marks) timeline.mark(span);
-      const windows = span.map((each) => each / trial.window_ms);
-      const within = (values) => values.slice(Math.floor(windows[0]), Math.max(Math.ceil(windows[1]), Math.floor(windows[0]) + 1));
-      const queues = trial.directions.filter((each) => each.backlog_kb !== null)
-        .map((each) => [Math.max(...within(each.backlog_kb).map((kb) => kb ?? 0)), name(each)])
-        .sort((one, other) => other[0] - one[0]);
+      const during = ([from, to]) => (values) =>
+        values.slice(Math.floor(from / trial.window_ms), Math.max(Math.ceil(to / trial.window_ms), 1));
+      const within = during(span);
+      const always = during([job.start[0], job.comm_end[job.comm_end.length - 1]]);
       const usual = mean(job.iteration_ms);
       figures.replaceChildren(Explorer.table(["", "this iteration", "mean of the job"], [
         ["iteration time, ms", number(job.iteration_ms[at]), number(usual)],
         ["computing, ms", number(job.compute_end[at] - job.start[at]), number(mean(job.start.map((each, place) => job.compute_end[place] - each)))],
         ["communicating, ms", number(job.comm_end[at] - job.compute_end[at]), number(mean(job.compute_end.map((each, place) => job.comm_end[place] - each)))],
-        ["rate of the first worker while it lasts, Gbit/s", number(mean(within(job.gbps))), number(mean(job.gbps))],
+        ["rate of the first worker while it lasts, Gbit/s", number(mean(within(job.gbps))), number(mean(always(job.gbps)))],
         ["ECN marks", job.marks ? number(job.marks[at]) : "not measured", job.marks ? number(mean(job.marks)) : ""],
         ["CNPs", job.cnps ? number(job.cnps[at]) : "not measured", job.cnps ? number(mean(job.cnps)) : ""],
-        ["longest queue meanwhile, kB", queues.length ? `${number(queues[0][0])} (${queues[0][1]})` : "not measured", ""],
-      ]));
+      ]), ...ways(trial, job, within));
     }
     return { panel, show };
+  }
+
+  // Return a table of the links that a job's packets cross, the busiest first, over an iteration's windows.
+  function ways(trial, job, within) {
+    const crossed = new Set(job.hops.map((hop) => hop.join(" ")));
+    const known = trial.directions.filter((each) => each.gbps !== null && crossed.has(`${each.link} ${each.towards}`));
+    if (!known.length) return [];
+    const rows = known.slice(0, SHOWN_WAYS).map((each) => {
+      const gbps = mean(within(each.gbps));
+      const sum = each.marks && within(each.marks).reduce((total, count) => total + (count ?? 0), 0);
+      return [
+        name(each),
+        gbps === null ? "unknown" : `${number(gbps)} (${percent(gbps / each.line_rate_gbps)})`,
+        each.backlog_kb ? number(Math.max(...within(each.backlog_kb).map((kb) => kb ?? 0))) : "not measured",
+        each.marks ? number(sum) : "not measured",
+      ];
+    });
+    const left = known.length > rows.length ? `, ${known.length - rows.length} less busy ones left out` : "";
+    return [
+      element("h3", {}, `Links that the job crosses, in the windows of this iteration${left}`),
+      Explorer.table(["link", "load, Gbit/s", "longest queue, kB", "marked packets of all jobs"], rows),
+    ];
   }
 
   function others() {

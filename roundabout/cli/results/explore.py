@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from roundabout.cli.models.progress import show_part
 from roundabout.cli.options import Runs, check_output
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.runner.machine.undo_journal import raise_together
@@ -55,12 +56,15 @@ def command(
     if trial:
         raise UsageError(f"--trial: found a folder of runs, {folder}, expected a run", "name the trial's run")
     unread: list[RoundaboutError] = []
-    for run in find_runs(folder):
-        try:
-            if counted_trials(run.trials()):
-                pages.explore_run(run, pages.page_of_run(run))
-        except RoundaboutError as error:
-            unread.append(error)
+    found = find_runs(folder)
+    with show_part(f"reading {len(found)} runs") as progress:
+        for place, run in enumerate(found, start=1):
+            try:
+                if counted_trials(run.trials()):
+                    pages.explore_run(run, pages.page_of_run(run))
+            except RoundaboutError as error:
+                unread.append(error)
+            progress(place / len(found))
     default = (runs if publications(folder) else folder) / PAGE  # publications are part of the project
     show_page(Screen(), pages.explore_folder(folder, page or default, unread.append))
     raise_together(unread)

@@ -131,8 +131,9 @@ def test_a_folder_of_runs_links_to_the_page_of_each(run, tmp_path, capsys):
     assert capsys.readouterr().out.strip().endswith(str(runs / "explorer.html"))
     (listed,) = content_of(runs / "explorer.html")["runs"]
     assert (listed["experiment"], listed["testbed"], listed["trials"]) == ("tiny", "fluid", {"valid": 3})
-    assert listed["pages"] == {"explorer.html": f"tiny/{run.id}/explorer.html"}
-    assert content_of(runs / listed["pages"]["explorer.html"])["run"] == run.id
+    (page,) = listed["pages"]
+    assert (page["name"], page["href"]) == ("explorer", f"tiny/{run.id}/explorer.html")
+    assert content_of(runs / page["href"])["run"] == run.id
 
 
 def test_an_empty_folder_is_refused_with_one_error(tmp_path, capsys):

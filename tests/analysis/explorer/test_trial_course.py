@@ -73,6 +73,14 @@ def test_a_job_has_its_phases_rates_marks_and_cnps(record):
     assert (job["name"], job["hosts"], job["count"]) == ("j1", ["s0", "s2"], 2)
     assert (job["start"], job["compute_end"], job["comm_end"]) == ([0.0, 10.0], [4.0, 15.0], [10.0, 30.0])
     assert job["iteration_ms"] == [10.0, 20.0]
+    assert sorted(job["hops"]) == [
+        ["L1", "tor0"],
+        ["L1", "tor1"],
+        ["s0", "s0"],
+        ["s0", "tor0"],
+        ["s2", "s2"],
+        ["s2", "tor1"],
+    ]
     assert job["gbps"] == [0.0, 10.0, 20.0]
     assert job["marks"] == [3, None]
     assert job["cnps_per_window"] == [1, 2, 2]
