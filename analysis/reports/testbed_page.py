@@ -67,7 +67,7 @@ def render_comparison(comparison: TestbedComparison, folder: str = "") -> str:
 
 
 def speedups_chart(comparison: TestbedComparison) -> Html:
-    """Return a chart of each job's speed-up over the baseline on each testbed; nothing if there are none, or too many."""
+    """Return a chart of each job's speed-up over the baseline by testbed; nothing if there are none, or too many."""
     cells = [cell for cell in comparison.cells if any(own.speedup is not None for own in cell.testbeds.values())]
     if not 0 < len(cells) <= MAX_ROWS:
         return Html("")
