@@ -2,6 +2,7 @@
 """JSON Schemas of the specification files, for editors. The loader checks more, with better messages."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -69,19 +70,25 @@ def _experiment() -> dict[str, Any]:
         "type": "object",
         "additionalProperties": levels,
     }
-    changeable = header["properties"] | {"factors": factors} | overlay["properties"]
-    length = {"type": "object", "properties": {name: changeable[name] for name in LENGTH_CHANGES}}
+    own = header["properties"] | {"factors": factors} | _refer_to("#/$defs/Overlay/properties/", overlay["properties"])
+    length = {"type": "object", "properties": _refer_to("#/properties/", LENGTH_CHANGES), "additionalProperties": False}
+    first, *others = LENGTHS
     lengths = {
         "description": "overlays on the whole file, for `--quick` and `--full`",
         "type": "object",
-        "properties": {name: length | {"additionalProperties": False} for name in LENGTHS},
+        "properties": {first: length} | {name: {"$ref": f"#/properties/lengths/properties/{first}"} for name in others},
         "additionalProperties": False,
     }
     return header | {
         "title": "Experiment",
-        "properties": changeable | {"lengths": lengths},
+        "properties": own | {"lengths": lengths},
         "$defs": definitions | {"Overlay": overlay},
     }
+
+
+def _refer_to(place: str, names: Iterable[str]) -> dict[str, Any]:
+    """Return references to the schemas of fields below a place of the schema, so that none is written twice."""
+    return {name: {"$ref": f"{place}{name}"} for name in names}
 
 
 def _make_optional(schema: dict[str, Any]) -> dict[str, Any]:

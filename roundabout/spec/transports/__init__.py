@@ -2,7 +2,7 @@
 """Model of a transport: a congestion control and its parameters, which its program's headers declare."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
@@ -144,18 +144,20 @@ class Transport(Strict, extra="allow"):
             "type": "object",
             "properties": properties,
             "additionalProperties": {"type": ["number", "string", "null"]},
-            "allOf": [_schema_of_transport(each.name, each.parameters, set_names(each)) for each in declared]
-            + [_schema_of_transport(name, (), ()) for name in registry.KERNELS_OWN],
+            "allOf": [_schema_of_transports([each.name], each.parameters, set_names(each)) for each in declared]
+            + [_schema_of_transports(registry.KERNELS_OWN, (), ())],
         }
 
 
-def _schema_of_transport(name: str, parameters: tuple[Parameter, ...], sets: tuple[str, ...]) -> JsonSchemaValue:
-    """Return the schema of the fields beside one transport's name."""
+def _schema_of_transports(
+    names: Sequence[str], parameters: tuple[Parameter, ...], sets: tuple[str, ...]
+) -> JsonSchemaValue:
+    """Return the schema of the fields beside the name of one of these transports."""
     properties: JsonSchemaValue = {each.name: _schema_of(each) for each in parameters if each.chosen_by != "network"}
     if sets:
         properties["set"] = {"enum": [*sets, None]}
     return {
-        "if": {"properties": {"name": {"const": name}}, "required": ["name"]},
+        "if": {"properties": {"name": {"enum": list(names)}}, "required": ["name"]},
         "then": {"properties": properties, "propertyNames": {"enum": ["name", "ecn", *properties]}},
     }
 
