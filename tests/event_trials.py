@@ -3,17 +3,14 @@
 
 from typing import Any
 
-from roundabout import build_experiment
 from roundabout.spec import TrialSpec
+from tests.trials import build_trial
 from tests.two_phases import two_phases
 
 
 def event_trial(*events: dict[str, Any], **fields: Any) -> TrialSpec:
     """Return the trial with these events and other fields of its experiment."""
     file: dict[str, Any] = {
-        "schema": 1,
-        "name": "events",
-        "about": "a link fails",
         "topology": "leaf-spine-2x2",
         "profiles": {"p": two_phases(10, 1_000_000, 10)},
         "jobs": {"j": {"profile": "p", "workers": ["s0", "s2"]}},
@@ -21,4 +18,4 @@ def event_trial(*events: dict[str, Any], **fields: Any) -> TrialSpec:
         "iterations": 3,
         "events": list(events),
     }
-    return build_experiment(file | fields).cells[0].spec
+    return build_trial(**file | fields)

@@ -23,7 +23,6 @@ pytestmark = pytest.mark.unit
 
 LINK = "s0"
 FILE: dict[str, Any] = {
-    "schema": 1,
     "name": "events",
     "about": "a host's link fails for 110 ms",
     "topology": "leaf-spine-2x2",

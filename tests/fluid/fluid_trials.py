@@ -9,7 +9,6 @@ def trial(jobs, links, hosts, switches):
     """A trial of vgg19-fig1 jobs; `jobs` maps names to workers."""
     profile = Profile.model_validate(
         {
-            "schema": 1,
             "name": "vgg19-fig1",
             "model": "VGG19",
             "phases": [
@@ -20,7 +19,6 @@ def trial(jobs, links, hosts, switches):
     )
     topology = Topology.model_validate(
         {
-            "schema": 1,
             "name": "tree",
             "about": "a tree",
             "line_rate_gbps": 50,

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from roundabout import build_experiment
 from roundabout.models.fluid import ResidualCapacity, capacities
 from roundabout.spec import TrialSpec
 from roundabout.testbeds.fluid.engine_trial import ComputedTrial, compute_trial
 from roundabout.testbeds.fluid.provider import FluidProvider, UnplayableError
+from tests.trials import build_trial
 from tests.two_phases import two_phases
 
 pytestmark = pytest.mark.unit
@@ -23,16 +23,13 @@ FABRIC = {"topology": "leaf-spine-2x2", "routing": {"name": "ecmp", "seed": 1}}
 def trial(events: list[dict[str, Any]], share: float = 1.0, jobs: int = 1, **fields: Any) -> TrialSpec:
     """Return jobs between two leaves, whose phases of 100 ms need a share of a link's rate."""
     file: dict[str, Any] = {
-        "schema": 1,
-        "name": "events",
-        "about": "a link changes",
         "profiles": {"p": two_phases(COMPUTE_MS, round(share * RATE * ALONE_MS), ALONE_MS)},
         "jobs": {f"j{k + 1}": {"profile": "p", "workers": [f"s{k}", f"s{k + 2}"]} for k in range(jobs)},
         "transport": {"name": "dcqcn"},
         "iterations": 2,
         "events": events,
     }
-    return build_experiment(file | FABRIC | fields).cells[0].spec
+    return build_trial(**file | FABRIC | fields)
 
 
 def compute(spec: TrialSpec) -> ComputedTrial:

@@ -40,7 +40,6 @@ def star_of_stars(leaves: int, hosts: int) -> Topology:
     rates = {"line_rate_gbps": 50.0, "payload_rate_gbps": 43.0}
     return Topology.model_validate(
         {
-            "schema": 1,
             "name": "star",
             "about": "a test",
             "queue": "lossy",

@@ -5,18 +5,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from roundabout import build_experiment
 from roundabout.models.packets import Fabric, PlayedTrial, play_trial
 from roundabout.spec import TrialSpec
 from roundabout.spec.patterns import PATTERNS
+from tests.trials import build_trial
 from tests.two_phases import two_phases
 
 SAMPLE_MS = 0.1
 RATE = 43e9 / 8
 FILE: dict[str, Any] = {
-    "schema": 1,
-    "name": "random",
-    "about": "random jobs",
     "topology": "dumbbell-3x3",
     "transport": {"name": "dcqcn", "T_us": 55},
     "iterations": 2,
@@ -50,7 +47,7 @@ def trials(draw: st.DrawFn, queues: tuple[str, ...] = ("thresholds", "step", "dr
         f"p{name}": profile(pattern, size, 6 * size / RATE * 1e3)
         for name, pattern, size in zip("ab", patterns, sizes, strict=True)
     }
-    spec = build_experiment({**FILE, "jobs": jobs, "profiles": profiles}).cells[0].spec
+    spec = build_trial(**FILE, jobs=jobs, profiles=profiles)
     # An experiment is refused if its DCQCN gets no marks; the model plays that all the same.
     return spec.model_copy(update={"queue": draw(st.sampled_from(queues))})
 

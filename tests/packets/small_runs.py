@@ -13,7 +13,6 @@ from tests.two_phases import two_phases
 PROFILE = two_phases(30, 100_000_000, 25)
 JOBS = {"j1": {"profile": "small", "workers": ["s0", "s2"]}, "j2": {"profile": "small", "workers": ["s1", "s3"]}}
 FILE: dict[str, Any] = {
-    "schema": 1,
     "name": "small",
     "about": "Two jobs in miniature",
     "topology": "dumbbell-2x2",

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The time from a mark to the cut of a rate, as a topology's delays say it."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-from roundabout import build_experiment
 from roundabout.models.packets import PS_PER_MS, Fabric, open_trial
 from roundabout.models.packets.network import number_ports, plan_nics, plan_ports
 from roundabout.models.packets.structures import PS_PER_US
 from roundabout.spec import TrialSpec
+from tests.trials import build_trial
 
 pytestmark = pytest.mark.unit
 
@@ -20,18 +18,13 @@ SEND = {"name": "send", "bytes": 10_000_000, "alone_ms": 2, "pattern": "one-to-a
 
 def crossing(delays: dict[str, float]) -> TrialSpec:
     """Return two jobs that cross the trunk of a dumbbell, where all is marked that leaves two packets behind."""
-    fields: dict[str, Any] = {
-        "schema": 1,
-        "name": "crossing",
-        "about": "Two flows that fill one queue",
-        "topology": "dumbbell-2x2",
-        "delays": delays,
-        "profiles": {"p": {"model": "any", "phases": [SEND]}},
-        "jobs": {f"j{k}": {"profile": "p", "workers": [f"s{k}", f"s{k + 2}"]} for k in range(2)},
-        "transport": {"name": "dcqcn", "ecn": {"Kmin_bytes": 2000, "Kmax_bytes": 2000, "Pmax": 1}},
-        "iterations": 1,
-    }
-    return build_experiment(fields).cells[0].spec
+    return build_trial(
+        delays=delays,
+        profiles={"p": {"model": "any", "phases": [SEND]}},
+        jobs={f"j{k}": {"profile": "p", "workers": [f"s{k}", f"s{k + 2}"]} for k in range(2)},
+        transport={"name": "dcqcn", "ecn": {"Kmin_bytes": 2000, "Kmax_bytes": 2000, "Pmax": 1}},
+        iterations=1,
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from roundabout import build_experiment
 from roundabout.models.packets import Fabric
 from roundabout.models.packets.first_iteration import first_bandwidths
 from roundabout.spec import TrialSpec
+from tests.trials import build_trial
 from tests.two_phases import two_phases
 
 pytestmark = pytest.mark.unit
@@ -19,16 +19,12 @@ PROFILE = two_phases(10, 40_000_000, 10)
 
 def trial(**second: Any) -> TrialSpec:
     first = {"profile": "p", "workers": ["s0", "s2"], "jitter": 0}
-    fields = {
-        "name": "two",
-        "about": "Two jobs",
-        "topology": "dumbbell-2x2",
-        "profiles": {"p": PROFILE},
-        "jobs": {"j1": first, "j2": {**first, "workers": ["s1", "s3"], **second}},
-        "transport": {"name": "dcqcn", "set": "hpcc-paper", "T_us": 60},
-        "iterations": 1,
-    }
-    return build_experiment(fields).cells[0].spec
+    return build_trial(
+        profiles={"p": PROFILE},
+        jobs={"j1": first, "j2": {**first, "workers": ["s1", "s3"], **second}},
+        transport={"name": "dcqcn", "set": "hpcc-paper", "T_us": 60},
+        iterations=1,
+    )
 
 
 def test_equal_jobs_share_what_the_link_carries() -> None:

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout import build_experiment
 from roundabout.models.packets import PS_PER_MS, Fabric, Message, PlayedTrial, play_trial
 from roundabout.models.packets.structures import PS_PER_US, Structure, make_structure
 from roundabout.spec import TrialSpec
 from tests.packets.networks import NEVER_SLOWER, PACKET, RATE, Tree, change_plan, tcp_plan
 from tests.packets.random_trials import RATE as LINK_RATE, profile, sent_bytes
+from tests.trials import build_trial
 
 pytestmark = pytest.mark.unit
 
@@ -140,9 +140,6 @@ def test_queue_pairs_take_their_other_route_and_come_back() -> None:
 
 LINKS = ("s0", "s3", "leaf0-spine0", "leaf0-spine1", "leaf1-spine0", "leaf1-spine1")
 FILE: dict[str, Any] = {
-    "schema": 1,
-    "name": "random",
-    "about": "random jobs and events",
     "topology": "leaf-spine-2x2",
     "iterations": 3,
     "profiles": {"p": profile("ring", 1_000_000, 2e3 * 1_000_000 / LINK_RATE)},
@@ -182,7 +179,7 @@ def trials(draw: st.DrawFn) -> TrialSpec:
     fields = dict(draw(st.sampled_from(TRANSPORTS)), events=draw(link_events()))
     if draw(st.booleans()):
         fields["reroute_after_ms"] = draw(st.sampled_from([0.0, 0.1, 1.0]))
-    return build_experiment(FILE | fields).cells[0].spec
+    return build_trial(**FILE | fields)
 
 
 def play(spec: TrialSpec) -> PlayedTrial:
@@ -216,8 +213,8 @@ def test_a_seed_gives_the_same_bytes_with_events(spec: TrialSpec) -> None:
 def test_events_after_the_last_iteration_change_nothing() -> None:
     events = [{"at_ms": 900, "link": "s0", "what": "fails"}, {"at_ms": 901, "link": "s0", "what": "recovers"}]
     fields = TRANSPORTS[0]
-    without = play(build_experiment(FILE | fields).cells[0].spec)
-    late = play(build_experiment(FILE | fields | {"events": events}).cells[0].spec)
+    without = play(build_trial(**FILE | fields))
+    late = play(build_trial(**FILE | fields | {"events": events}))
     assert late.lost == {"s0": 0}
     for name, found in without.iterations.items():
         assert found.tobytes() == late.iterations[name].tobytes()

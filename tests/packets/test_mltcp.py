@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from roundabout import build_experiment
 from roundabout.models.packets import PS_PER_MS, Fabric, play_trial
 from roundabout.models.packets.first_iteration import first_bandwidths
 from roundabout.models.packets.transports import mltcp_plan, transport_values
 from roundabout.spec import TrialSpec
 from roundabout.spec.transports import Transport
+from tests.trials import build_trial
 from tests.two_phases import two_phases
 
 pytestmark = pytest.mark.unit
@@ -22,21 +22,16 @@ PROFILE = two_phases(20, 90_000_000, 17.5)
 
 def saturating(iterations: int, **transport: Any) -> TrialSpec:
     """Two jobs that want all of the link while they send, the second 2 ms later."""
-    fields = {
-        "schema": 1,
-        "name": "saturating",
-        "about": "Two jobs that fit",
-        "topology": "dumbbell-2x2",
-        "profiles": {"p": PROFILE},
-        "jobs": {
+    return build_trial(
+        profiles={"p": PROFILE},
+        jobs={
             "j1": {"profile": "p", "workers": ["s0", "s2"], "flows": 2},
             "j2": {"profile": "p", "workers": ["s1", "s3"], "flows": 2, "start_offset_ms": 2},
         },
         # Where R_HAI is added as it is, as the set has it, jobs come apart without MLTCP, too.
-        "transport": {"set": "hpcc-paper", "F": 1, "hyper_by_stage": 1, "alpha_by_timer": 0, **transport},
-        "iterations": iterations,
-    }
-    return build_experiment(fields).cells[0].spec
+        transport={"set": "hpcc-paper", "F": 1, "hyper_by_stage": 1, "alpha_by_timer": 0, **transport},
+        iterations=iterations,
+    )
 
 
 def last_ms(spec: TrialSpec) -> float:
@@ -63,15 +58,12 @@ def share_at_constant_aggressiveness(acts_on: str) -> float:
     common = {"name": "mltcp_dcqcn", "set": "hotnets22", "slope": 0, "iteration_bytes": 10**12, "gap_us": 20_000}
     transports = ({**common, "acts_on": acts_on, "intercept": F} for F in (4, 1))
     first, second = ({"profile": "p", "jitter": 0, "transport": each} for each in transports)
-    fields = {
-        "name": "constant",
-        "about": "Two jobs with constant F",
-        "topology": "dumbbell-2x2",
-        "profiles": {"p": two_phases(20, 400_000_000, 75)},  # 150 ms together: shares settle within 80
-        "jobs": {"j1": {**first, "workers": ["s0", "s2"]}, "j2": {**second, "workers": ["s1", "s3"]}},
-        "iterations": 1,
-    }
-    rates = first_bandwidths(build_experiment(fields).cells[0].spec, 1, Fabric())
+    spec = build_trial(
+        profiles={"p": two_phases(20, 400_000_000, 75)},  # 150 ms together: shares settle within 80
+        jobs={"j1": {**first, "workers": ["s0", "s2"]}, "j2": {**second, "workers": ["s1", "s3"]}},
+        iterations=1,
+    )
+    rates = first_bandwidths(spec, 1, Fabric())
     return rates["j1"] / rates["j2"]
 
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout import build_experiment
 from roundabout.models.packets import PS_PER_MS, Fabric, count_packet_hops, play_trial
 from roundabout.models.packets.hardware_defaults import frame_bytes, payload_bytes
 from roundabout.spec import TrialSpec
 from tests.packets.random_trials import FILE, HOSTS, RATE, SAMPLE_MS, play, profile, sent_bytes, trials
+from tests.trials import build_trial
 
 pytestmark = pytest.mark.unit
 
@@ -64,7 +64,7 @@ def test_a_seed_gives_the_same_bytes(spec: TrialSpec, seed: int) -> None:
 
 
 def dumbbell(profiles: dict[str, Any], jobs: dict[str, Any], **fields: Any) -> TrialSpec:
-    return build_experiment({**FILE, "profiles": profiles, "jobs": jobs, **fields}).cells[0].spec
+    return build_trial(**FILE | {"profiles": profiles, "jobs": jobs, **fields})
 
 
 def test_equal_flows_get_equal_shares_over_time() -> None:

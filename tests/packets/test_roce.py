@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from roundabout import build_experiment
 from roundabout.core.errors import RoundaboutError
 from roundabout.models.fluid.mean_field_dcqcn import find_refusal
 from roundabout.models.packets.structures import FLOW, PS_PER_MS, make_structure
@@ -17,6 +16,7 @@ from roundabout.testbeds.fluid.provider import create_provider as create_fluid
 from roundabout.testbeds.lab.provider import create_provider as create_lab
 from tests.packets.networks import NEVER_SLOWER, PACKET, PS_PER_US, RATE, Tree, change_plan, tcp_plan
 from tests.packets.roce_jobs import STAR, dcqcn
+from tests.trials import build_trial
 
 pytestmark = pytest.mark.unit
 
@@ -177,19 +177,14 @@ def test_gaps_of_a_slow_flow_spread_too() -> None:
 
 def trial(flows: int = 1, **transport: Any) -> TrialSpec:
     """Return a trial of two jobs over DCQCN."""
-    fields = {
-        "schema": 1,
-        "name": "pair",
-        "about": "Two jobs",
-        "topology": "dumbbell-2x2",
-        "jobs": {
+    return build_trial(
+        jobs={
             "j1": {"profile": "vgg19-fig1", "workers": ["s0", "s2"], "flows": flows},
             "j2": {"profile": "vgg19-fig1", "workers": ["s1", "s3"], "flows": flows},
         },
-        "transport": {"name": "dcqcn", **transport},
-        "iterations": 2,
-    }
-    return build_experiment(fields).cells[0].spec
+        transport={"name": "dcqcn", **transport},
+        iterations=2,
+    )
 
 
 REPEATED = r"jobs.j1.transport.retransmission: found selective_repeat, allowed is go_back_n"

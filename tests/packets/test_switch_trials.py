@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout import build_experiment
 from roundabout.core.errors import UsageError
 from roundabout.models.packets import Fabric, PlayedTrial, UnsupportedError, play_trial
 from roundabout.models.packets.network import number_ports
@@ -23,6 +22,7 @@ from roundabout.testbeds.packets.provider import PacketsProvider
 from roundabout.testbeds.rack.provider import RackProvider
 from tests.packets.random_trials import sent_bytes, trials
 from tests.packets.small_runs import FILE, rows, run
+from tests.trials import build_trial
 
 pytestmark = pytest.mark.unit
 
@@ -105,7 +105,7 @@ def test_a_seed_gives_the_same_bytes(spec: TrialSpec, seed: int) -> None:
 
 
 def small(**fields: Any) -> TrialSpec:
-    return build_experiment({**FILE, "factors": {"variant": {"fair": {}}}, **fields}).cells[0].spec
+    return build_trial(**FILE | {"factors": {"variant": {"fair": {}}}, **fields})
 
 
 def test_a_small_buffer_pauses_where_fixed_thresholds_never_did() -> None:

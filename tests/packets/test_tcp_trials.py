@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout import build_experiment
 from roundabout.models.packets import PS_PER_MS, Fabric, PlayedTrial, UnsupportedError, play_trial
 from roundabout.models.packets.tcp import NAMES, connection_plan, tcp_settings
 from roundabout.models.packets.transports import transport_values
@@ -15,6 +14,7 @@ from roundabout.spec import TrialSpec
 from roundabout.spec.patterns import PATTERNS
 from roundabout.spec.transports import Transport
 from tests.packets.random_trials import play, sent_bytes, trials
+from tests.trials import build_trial
 from tests.two_phases import two_phases
 
 pytestmark = pytest.mark.unit
@@ -29,24 +29,17 @@ def trial(
 ) -> TrialSpec:
     """Jobs of two flows that want nearly all of the link while they send, each 6 ms after the one before."""
     profile = two_phases(COMPUTE_MS, BYTES, ALONE_MS - COMPUTE_MS, pattern=pattern)
-    spec = build_experiment(
-        {
-            "schema": 1,
-            "name": "tcp",
-            "about": "Jobs over TCP",
-            "topology": "dumbbell-2x2",
-            "profiles": {"p": profile},
-            "jobs": {
-                f"j{k}": {"profile": "p", "workers": [f"s{k}", f"s{k + 2}"], "flows": 2, "start_offset_ms": 6 * k}
-                for k in range(jobs)
-            },
-            "transport": transport,
-            "queue": "auto",
-            "iterations": 1,
-            **fields,
-        }
-    )
-    found = spec.cells[0].spec
+    own = {
+        "profiles": {"p": profile},
+        "jobs": {
+            f"j{k}": {"profile": "p", "workers": [f"s{k}", f"s{k + 2}"], "flows": 2, "start_offset_ms": 6 * k}
+            for k in range(jobs)
+        },
+        "transport": transport,
+        "queue": "auto",
+        "iterations": 1,
+    }
+    found = build_trial(**own | fields)
     if queue_bytes is None:
         return found
     return found.model_copy(

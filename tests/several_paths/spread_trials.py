@@ -3,11 +3,11 @@
 
 from typing import Any
 
-from roundabout import build_experiment
 from roundabout.spec import TrialSpec
 from roundabout.spec.routing import Routing
 from roundabout.spec.topology import Topology
 from tests.several_paths.fabrics import leaf_spine
+from tests.trials import build_trial
 from tests.two_phases import two_phases
 
 DCQCN: dict[str, Any] = {"name": "dcqcn", "T_us": 55, "retransmission": "selective_repeat"}
@@ -26,19 +26,15 @@ BYTES, ALONE_MS = 1_000_000, 1.0
 def trial(topology: Topology, jobs: dict[str, list[str]], **fields: Any) -> TrialSpec:
     """Return a trial of jobs that each send a megabyte from their first worker to their second, in a ms."""
     fabric = topology.model_copy(update={"gpus_per_host": 16}).model_dump(mode="json", exclude={"name"})
-    document = {
-        "schema": 1,
-        "name": "spread",
-        "about": "flows whose packets take several paths",
+    own = {
         "topology": topology.name,
         "topologies": {topology.name: fabric},
         "profiles": {"p": two_phases(0.1, BYTES, ALONE_MS, pattern="pipeline")},
         "jobs": {name: {"profile": "p", "workers": workers} for name, workers in jobs.items()},
         "transport": UNMARKED,
         "iterations": 1,
-        **fields,
     }
-    return build_experiment(document).cells[0].spec
+    return build_trial(**own | fields)
 
 
 def routed(routing: dict[str, Any], **sizes: int) -> Topology:

@@ -22,7 +22,6 @@ def compute_run(folder: Path, spines: int) -> Run:
     """Return a computed run of two jobs on a leaf-spine, whose flows meet on a spine."""
     topology = leaf_spine(spines=spines).model_dump(mode="json", by_alias=True, exclude={"name", "routing"})
     fields = {
-        "schema": 1,
         "name": "cables",
         "about": "cables",
         "topology": "fabric",

@@ -44,7 +44,6 @@ PORTS = {
     "tor1": {"s2": "Ethernet0", "s3": "Ethernet4", "L1": "Ethernet48"},
 }
 EXPERIMENT = {
-    "schema": 1,
     "name": "scheduled",
     "about": "A job that really trains, started through Slurm and directly",
     "topology": "dumbbell-2x2",

@@ -19,7 +19,6 @@ from roundabout.store import Units
 pytestmark = [pytest.mark.lab, pytest.mark.proof]
 PYTHON = os.environ.get("TRAINING_PYTHON", "/usr/bin/python3")
 EXPERIMENT = {
-    "schema": 1,
     "name": "recorded",
     "about": "A job that trains alone, and records itself",
     "topology": "dumbbell-2x2",

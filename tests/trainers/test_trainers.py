@@ -165,7 +165,6 @@ def test_through_slurm_a_worker_gets_what_it_gets_directly():
 
 def test_hosts_of_workers_through_slurm_are_checked_for_it(tmp_path):
     experiment = {
-        "schema": 1,
         "name": "scheduled",
         "about": "One of two jobs goes through Slurm",
         "topology": "dumbbell-2x2",

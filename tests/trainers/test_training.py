@@ -19,7 +19,6 @@ PROFILE = load_profile("ddp-lab")
 TRAINED = {"name": "ddp", "python": PYTHON}
 REPLAYED = {"trainer": {"name": "replay"}, "inputs": {"profile": "alone"}}
 EXPERIMENT = {
-    "schema": 1,
     "name": "trained",
     "about": "Two jobs that really train, alone and together",
     "topology": "dumbbell-2x2",

@@ -32,7 +32,6 @@ def alone(seeds):
     """The experiment in which each job of these mixes runs alone."""
     levels = {f"mix-{seed}": _level(named(seed)) for seed in seeds}
     return {
-        "schema": 1,
         "name": "mixes-alone",
         "about": "Random jobs, each alone: what advice is made of",
         "iterations": ITERATIONS,

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from analysis.attribution.counterfactuals import Cause
-from roundabout import build_experiment
 from roundabout.spec import TrialSpec
+from tests.trials import build_trial
 from tests.two_phases import two_phases
 
 COMPUTE_MS, SEND_MS, SIZE = 4.0, 6.0, 24_000_000
@@ -34,10 +34,6 @@ class Planted:
 
 def _trial(jobs: Mapping[str, Any], **fields: Any) -> TrialSpec:
     file: dict[str, Any] = {
-        "schema": 1,
-        "name": "planted",
-        "about": "a cause is planted",
-        "topology": "dumbbell-2x2",
         "profiles": {
             "long": two_phases(COMPUTE_MS, SIZE, SEND_MS),
             "short": two_phases(SEND_MS + COMPUTE_MS - SHORT_MS, SMALL, SHORT_MS),
@@ -47,7 +43,7 @@ def _trial(jobs: Mapping[str, Any], **fields: Any) -> TrialSpec:
         "transport": {"name": "dcqcn"},
         "iterations": ITERATIONS,
     }
-    return build_experiment(file | fields).cells[0].spec
+    return build_trial(**file | fields)
 
 
 J1 = {"j1": {"workers": ["s0", "s2"]}}
@@ -109,7 +105,6 @@ def marking_off() -> Planted:
     """Two jobs that meet behind a fast link, which PFC pauses for j1, too, because no switch marks."""
     switches = {"s0": "tor0", "s1": "tor0", "s2": "tor0", "s3": "tor1", "s4": "tor2", "s5": "tor2"}
     topology = {
-        "schema": 1,
         "name": "victim",
         "about": "a fast link before one that is shared",
         "line_rate_gbps": 50,

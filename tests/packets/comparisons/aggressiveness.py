@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from roundabout import build_experiment
 from roundabout.models.packets import PS_PER_MS, Fabric, play_trial
 from roundabout.models.packets.trial import open_trial
 from roundabout.spec import TrialSpec
+from tests.trials import build_trial
 from tests.two_phases import two_phases
 
 BASE = {"name": "dcqcn", "set": "hotnets22"}
@@ -37,8 +37,7 @@ def build(first: dict[str, Any], second: dict[str, Any], **fields: Any) -> Trial
         "j1": {"workers": ["s0", "s2"], "jitter": 0, **first},
         "j2": {"workers": ["s1", "s3"], "jitter": 0, **second},
     }
-    document = {"name": "aggressiveness", "about": "Two jobs", "topology": "dumbbell-2x2", "jobs": jobs, **fields}
-    return build_experiment(document).cells[0].spec
+    return build_trial(jobs=jobs, **fields)
 
 
 def shares(acts_on: str, aggressiveness: float) -> Iterator[float]:

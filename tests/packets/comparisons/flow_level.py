@@ -10,13 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from roundabout import build_experiment
 from roundabout.models.fluid import ResidualCapacity, capacities
 from roundabout.models.packets import PS_PER_MS, Fabric, play_trial
 from roundabout.spec import TrialSpec
 from roundabout.spec.cassini import Timetable
 from roundabout.spec.patterns import PATTERNS
 from roundabout.testbeds.fluid.engine_trial import compute_trial
+from tests.trials import build_trial
 from tests.two_phases import two_phases
 
 RATE = 43e9 / 8
@@ -30,10 +30,9 @@ DISJOINT = {
 
 
 def build(topology: str, jobs: dict[str, Any], profiles: dict[str, Any], transport: str, **fields: Any) -> TrialSpec:
-    file = {"schema": 1, "name": "beside", "about": "Jobs whose queues do not matter", "topology": topology}
     jobs = {name: {"jitter": 0, **job} for name, job in jobs.items()}
-    document = {**file, "profiles": profiles, "jobs": jobs, "transport": {"name": transport}, "queue": "auto"}
-    return build_experiment({"iterations": 4, **document, **fields}).cells[0].spec
+    own = {"topology": topology, "profiles": profiles, "jobs": jobs, "transport": {"name": transport}, "queue": "auto"}
+    return build_trial(**{"iterations": 4, **own, **fields})
 
 
 def profile(pattern: str, size: int, share: float, compute_ms: float) -> dict[str, Any]:

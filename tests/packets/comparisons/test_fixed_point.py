@@ -4,9 +4,9 @@
 import numpy as np
 import pytest
 
-from roundabout import build_experiment
 from roundabout.models.packets import Fabric, play_trial
 from tests.fluid.dcqcn_theory import MBPS, conext_16, reaction
+from tests.trials import build_trial
 
 pytestmark = pytest.mark.unit
 
@@ -22,19 +22,15 @@ def test_two_flows_are_marked_as_at_the_fixed_point(
 ) -> None:
     size = int(GBPS / 2 * 1e6 / 8 * SENDING_MS)
     send = {"name": "send", "bytes": size, "alone_ms": SENDING_MS / 2 * 1.05, "pattern": "one-to-all", "guess": "any"}
-    fields = {
-        "schema": 1,
-        "name": "greedy",
-        "about": "Two flows that always have something to send",
-        "topology": "dumbbell-2x2",
-        "line_rate_gbps": 40,
-        "payload_rate_gbps": GBPS,
-        "profiles": {"p": {"model": "any", "phases": [send]}},
-        "jobs": {f"j{k}": {"profile": "p", "workers": [f"s{k}", f"s{k + 2}"]} for k in range(2)},
-        "transport": {"name": "dcqcn", "set": name},
-        "iterations": 1,
-    }
-    played = play_trial(build_experiment(fields).cells[0].spec, 1, Fabric(), 1.0)
+    spec = build_trial(
+        line_rate_gbps=40,
+        payload_rate_gbps=GBPS,
+        profiles={"p": {"model": "any", "phases": [send]}},
+        jobs={f"j{k}": {"profile": "p", "workers": [f"s{k}", f"s{k + 2}"]} for k in range(2)},
+        transport={"name": "dcqcn", "set": name},
+        iterations=1,
+    )
+    played = play_trial(spec, 1, Fabric(), 1.0)
     port, counted = played.ports.numbers["tor0", "tor1"], played.samples.ports
     settled = slice(SENDING_MS // 5, SENDING_MS - 50)
     marked, sent = (np.ptp(counted[column][settled, port]) for column in ("marks", "tx_packets"))

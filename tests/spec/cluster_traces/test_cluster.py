@@ -19,7 +19,6 @@ CLUSTER: dict[str, Any] = {
     "trace": {"kind": "poisson", "load": 1.0, "jobs": 5, "iterations": {"least": 5, "most": 20}},
 }
 FILE: dict[str, Any] = {
-    "schema": 1,
     "name": "try",
     "about": "a trace",
     "topology": "cluster-24",
