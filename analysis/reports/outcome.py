@@ -77,8 +77,12 @@ def _switchable(results: Summary) -> list[str]:
 
 
 def describe_outcome(results: Summary) -> str:
-    """Return a sentence on the speeds of jobs; empty if none was measured."""
-    cells = _cells(results.speeds)
+    """Return a sentence on the speeds of jobs; empty if none was measured.
+
+    Cells whose jobs run alone are left out if there are others: they are what sharing is compared with.
+    """
+    alone = [cell.levels for cell in results.cells if cell.limit == "alone"]
+    cells = _cells([each for each in results.speeds if each.levels not in alone]) or _cells(results.speeds)
     if not cells:
         return ""
     way = WAYS.get(results.testbed.fidelity.nature, "Found")

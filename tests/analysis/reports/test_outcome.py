@@ -53,8 +53,14 @@ def test_marks_stand_in_the_order_of_their_figures(results):
 def test_the_sentence_gives_one_figure_for_jobs_that_are_alike(results):
     alike = changed(results, speedup=1.5, speedup_ci95=(1.4, 1.6), baseline="fair")
     assert describe_outcome(alike).startswith(
-        "Emulated (lab): compared with fair, both jobs are 1.50 times as fast (1.40 to 1.60) under "
+        "Emulated (lab): compared with fair, both jobs are 1.50 times as fast (1.40 to 1.60) under fair"
     )
+
+
+def test_the_sentence_leaves_out_jobs_that_run_alone(results):
+    assert "under unfair" in describe_outcome(results)
+    assert "alone" not in describe_outcome(results)
+    assert ["alone", "j1"] in [row[:2] for row in rows_of(outcome_html(results))]
 
 
 def test_an_interval_with_1_in_it_shows_no_difference(results):
