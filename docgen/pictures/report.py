@@ -21,7 +21,7 @@ from roundabout.core.errors import RoundaboutError, UsageError
 
 PICTURE = DOCS / "tutorials/report.png"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-WIDTH, HEIGHT = 1000, 840  # of the window, in CSS pixels: the page down to its last verdict
+WIDTH, HEIGHT = 1000, 1290  # of the window, in CSS pixels: the page down to its last verdict
 COLORS = 64  # which letters, lines and bars need; it halves the file
 MAX_BYTES = 150_000  # of the picture: it is committed
 TIMEOUT_S = 60
