@@ -17,13 +17,17 @@ ALL_JOBS = "all jobs"
 
 @dataclass(frozen=True)
 class JobSpeed:
-    """The speed of a job in a cell, as a multiple of that under `baseline`, with its 95 % interval if it has one."""
+    """The speed of a job in a cell, as a multiple of that under `baseline`, with its 95 % interval if it has one.
+
+    A bound is the speed of a job that shares nothing, with which sharing is compared.
+    """
 
     levels: Mapping[str, Level]
     job: str
     speed: float
     interval: Interval | None
     baseline: str
+    is_bound: bool = False
 
 
 def inverse_interval(interval: Interval | None) -> Interval | None:

@@ -192,7 +192,8 @@ class JobCell(Statistics):
         """Return the job's speed-up over the baseline; None in the baseline, and without one."""
         if self.speedup is None:
             return None
-        return JobSpeed(self.levels, self.job, self.speedup, self.speedup_ci95, self.baseline or "")
+        is_bound = self.limit == "alone"
+        return JobSpeed(self.levels, self.job, self.speedup, self.speedup_ci95, self.baseline or "", is_bound)
 
     @property
     def speed_beside_alone(self) -> JobSpeed | None:

@@ -72,17 +72,17 @@ def _switchable(results: Summary) -> list[str]:
     """
     over = results.study.over or "variant"
     jobs = dict.fromkeys(cell.job for cell in results.cells)
-    levels = dict.fromkeys(str(cell.levels[over]) for cell in results.cells if over in cell.levels)
+    compared = [*(cell.levels for cell in results.cells), *(speed.levels for speed in results.speeds)]
+    levels = dict.fromkeys(str(each[over]) for each in compared if over in each)
     return [name for names in (jobs, levels) if 1 < len(names) <= MAX_TOGGLES for name in names]
 
 
 def describe_outcome(results: Summary) -> str:
     """Return a sentence on the speeds of jobs; empty if none was measured.
 
-    Cells whose jobs run alone are left out if there are others: they are what sharing is compared with.
+    Bounds are left out if there are other figures.
     """
-    alone = [cell.levels for cell in results.cells if cell.limit == "alone"]
-    cells = _cells([each for each in results.speeds if each.levels not in alone]) or _cells(results.speeds)
+    cells = _cells([each for each in results.speeds if not each.is_bound]) or _cells(results.speeds)
     if not cells:
         return ""
     way = WAYS.get(results.testbed.fidelity.nature, "Found")

@@ -110,9 +110,9 @@ class Results(Summary):
     def speeds(self) -> tuple[JobSpeed, ...]:
         """Return the speed of all jobs of each cell together, by the mean over all their iterations."""
         return tuple(
-            JobSpeed(cell.levels, ALL_JOBS, cell.speedup_mean.value, cell.speedup_mean.ci95, cell.baseline or "")
+            JobSpeed(cell.levels, ALL_JOBS, gain.value, gain.ci95, cell.baseline or "", is_bound=cell.name == IDEAL)
             for cell in self.pooled
-            if cell.speedup_mean
+            if (gain := cell.speedup_mean)
         )
 
 

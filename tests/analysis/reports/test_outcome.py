@@ -100,6 +100,7 @@ def test_a_cluster_has_a_row_for_each_scheduler_beside_its_baseline():
     expected = {cell.name: cell.speedup_mean.value for cell in results.pooled if cell.speedup_mean}
     assert found == expected
     assert len(found) > 5
+    assert "ideal" not in describe_outcome(results)  # each job in a cluster of its own
 
 
 def test_a_run_that_measured_nothing_has_no_picture(results):
