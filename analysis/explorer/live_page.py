@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from analysis.explorer.pages import describe_empty_run, run_content, write_page
+from analysis.explorer.pages import NoIterationsError, describe_empty_run, run_content, write_page
 from roundabout.store import Run
-from roundabout.store.trial_states import counted_trials
 
 PERIOD_S = 5
 """Time between two versions of the page; writing takes CPU time that a measured run may need."""
@@ -62,6 +61,8 @@ class LivePage:
         """Return the content on the trials that are done, which is read again only when there is one more."""
         committed = run.committed()
         if self._done is None or self._done[0] != committed:
-            counted = counted_trials(run.trials())
-            self._done = committed, run_content(run) if counted else describe_empty_run(run)
+            try:
+                self._done = committed, run_content(run)
+            except NoIterationsError:
+                self._done = committed, describe_empty_run(run)
         return self._done[1]

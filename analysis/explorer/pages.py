@@ -14,6 +14,7 @@ from analysis.explorer.run_list import PAGE, describe_runs
 from analysis.explorer.trial_course import count_series, describe_trial, limit_windows, read_tables, trial_name
 from analysis.reading.cached_run import CachedRun
 from analysis.reading.cells import CellId, experiment_of
+from analysis.reading.data import iterations
 from analysis.reading.fidelity import fidelity_of
 from analysis.render.page import fill_template
 from analysis.render.style import JOBS
@@ -28,6 +29,10 @@ FOLDER = Path(__file__).parent
 SCRIPTS = ("elements.js", "charts.js", "topology.js", "live.js", "trial.js", "run_list.js", "explorer.js")
 MAX_TRIALS = 24
 """Limit of the trials of a run on one page, which bounds its size; `--trial` chooses others."""
+
+
+class NoIterationsError(UsageError):
+    """Error for a run that has no course to show: no trial that counts, or only queues of jobs without iterations."""
 
 
 def explore_folder(folder: Path, page: Path, complain: ErrorHandler) -> Path:
@@ -48,7 +53,7 @@ def explore_run(run: Run, page: Path, trials: Sequence[str] = ()) -> Path:
     """Write the page on a run's trials, and return its path.
 
     `trials` are keys; without them the first repetition of each cell is shown. Raises UsageError for an unknown trial,
-    and for a run without a trial that counts.
+    and NoIterationsError.
     """
     return write_page(page, f"{run.experiment} {run.id}", run_content(run, trials))
 
@@ -109,13 +114,14 @@ def _choose(run: Run, records: list[dict[str, Any]], trials: Sequence[str]) -> l
         if unknown := [key for key in trials if key not in known]:
             raise UsageError(f"--trial: found no trial {unknown[0]} in {run.path}", "the page lists all keys")
         counted = frozenset(trials)
+    played = set(iterations(run)["trial"].unique().to_pylist())  # trials of a queue of jobs have no iterations
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for record in sorted(records, key=lambda each: each["repetition"]):
-        if record["trial"] in counted:
+        if record["trial"] in counted & played:
             cell = (record["trial"],) if trials else (record["levels"], record.get("job"))
             found.setdefault(cell, record)
     if not found:
-        raise UsageError(f"{run.path}: found no trial that counts, expected one", "`roundabout status` shows why")
+        raise NoIterationsError(f"{run.path}: found no iterations that count, expected some", "see `roundabout status`")
     places = {CellId(cell.levels): place for place, cell in enumerate(experiment_of(run).cells)}
     return sorted(found.values(), key=lambda each: (places[CellId.of(each)], each["job"] or ""))[:MAX_TRIALS]
 

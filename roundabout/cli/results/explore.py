@@ -11,7 +11,6 @@ from roundabout.cli.options import Runs, check_output
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.runner.machine.undo_journal import raise_together
 from roundabout.store import Run
-from roundabout.store.trial_states import counted_trials
 from roundabout.terminal.screen import Screen, show_page
 
 
@@ -60,8 +59,9 @@ def command(
     with show_part(f"reading {len(found)} runs") as progress:
         for place, run in enumerate(found, start=1):
             try:
-                if counted_trials(run.trials()):
-                    pages.explore_run(run, pages.page_of_run(run))
+                pages.explore_run(run, pages.page_of_run(run))
+            except pages.NoIterationsError:
+                pass  # the folder's page lists it all the same
             except RoundaboutError as error:
                 unread.append(error)
             progress(place / len(found))

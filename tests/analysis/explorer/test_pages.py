@@ -15,6 +15,7 @@ from analysis.reading import data
 from analysis.reports.publishing.publication import RESULTS
 from roundabout.cli.main import main
 from roundabout.core.errors import UsageError
+from roundabout.store import Run
 from roundabout.store.files import StoreError
 from tests.analysis.computed_run import compute
 
@@ -140,6 +141,16 @@ def test_an_empty_folder_is_refused_with_one_error(tmp_path, capsys):
     assert main(["explore", str(tmp_path)]) == 2
     assert capsys.readouterr().err.count("error:") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_without_trials_is_listed_without_a_page(run, tmp_path, capsys):
+    empty = Run.create(tmp_path / "runs", "tiny", run.manifest)
+    assert main(["explore", "--runs", str(tmp_path / "runs")]) == 0
+    (listed,) = content_of(tmp_path / "runs/explorer.html")["runs"]
+    assert (listed["run"], listed["trials"], listed["pages"]) == (empty.id, {}, [])
+    capsys.readouterr()
+    assert main(["explore", str(empty.path)]) == 2
+    assert "found no iterations that count" in capsys.readouterr().err
 
 
 def test_an_unreadable_run_is_named_and_the_others_are_shown(run, tmp_path):
