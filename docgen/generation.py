@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from docgen import commands, experiment_fields, gallery, published_runs, python_interface, quantities, transports
-from docgen.pictures import diagram, main_result, models, network, terminal, testbeds
+from docgen.pictures import diagram, main_result, models, network, routing_gains, terminal, testbeds
 from roundabout.core.paths import ROOT
 
 DOCS = ROOT / "docs"
@@ -31,6 +31,7 @@ FILES: dict[str, Callable[[], str]] = {
     "results/gallery/published.md": published_runs.format_page,
     "results/main-result.svg": main_result.draw,
     "results/others.md": partial(gallery.format_page, "others"),
+    "results/spraying.svg": routing_gains.draw,
     "tutorials/testbeds.svg": terminal.draw,
 }
 
