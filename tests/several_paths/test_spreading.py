@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from pydantic import ValidationError
 
+from roundabout.core.errors import UsageError
 from roundabout.models.packets import Fabric, PlayedTrial, UnsupportedError, play_trial
 from roundabout.models.packets.hardware_defaults import payload_bytes
 from roundabout.spec import TrialSpec
 from roundabout.spec.routing import Flow, Routing
 from roundabout.spec.topology import Topology
+from roundabout.testbeds.lab.provider import LabProvider
 from roundabout.testbeds.packets.support import check_support
 from tests.several_paths.fabrics import leaf_spine, rails
 from tests.several_paths.spread_trials import BYTES, DCQCN, LEARNING, NSCC, POLICIES, UNMARKED, routed, trial
@@ -224,6 +226,14 @@ def test_transports_without_an_ack_of_each_packet_are_refused(policy: dict[str, 
     with pytest.raises(UnsupportedError, match=f"dcqcn with routing {policy['name']}, allowed is swift") as caught:
         check_support(spec, Fabric())
     assert "routing.name=spray" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("policy", [*POLICIES, *LEARNING])
+def test_a_lab_refuses_each_policy_by_its_name(policy: dict[str, Any]) -> None:
+    spec = trial(routed(policy), {"j": ["s0", "s2"]})
+    with pytest.raises(UsageError, match=f"^topology.routing.name: found {policy['name']}, allowed are") as caught:
+        LabProvider().check_trial(spec)
+    assert "--testbed packets" in str(caught.value.hint)
 
 
 def test_transports_that_do_not_answer_trimmed_packets_are_refused() -> None:
