@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The paths of flows while some of a topology's links have failed and its switches avoid them."""
 
-from collections import deque
 from collections.abc import Iterator
 from functools import cached_property
 
 from roundabout.spec.routing import FiveTuple, Flow
-from roundabout.spec.topology import Hop, Topology
+from roundabout.spec.topology import Hop, Topology, count_hops
 from roundabout.spec.trial_spec import TrialSpec
 
 
@@ -66,17 +65,10 @@ class Rerouting:
         )
 
     def _distances_to(self, switch: str) -> dict[str, int]:
-        """Return the number of links to a switch from each switch that has a path to it."""
         if switch not in self._distances:
-            distances = {switch: 0}
-            frontier = deque([switch])
-            while frontier:
-                node = frontier.popleft()
-                for hop in self._hops_by_switch[node]:
-                    if hop.receiver not in distances:
-                        distances[hop.receiver] = distances[node] + 1
-                        frontier.append(hop.receiver)
-            self._distances[switch] = distances
+            self._distances[switch] = count_hops(
+                switch, lambda node: (hop.receiver for hop in self._hops_by_switch[node])
+            )
         return self._distances[switch]
 
 

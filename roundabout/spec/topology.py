@@ -3,7 +3,7 @@
 
 import math
 from collections import Counter, defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -56,6 +56,19 @@ class Link(Strict):
         if self.payload_rate_gbps > self.line_rate_gbps:
             raise ValueError("a payload rate no higher than the line rate")
         return self
+
+
+def count_hops(switch: str, beside: Callable[[str], Iterable[str]]) -> dict[str, int]:
+    """Return the number of links to a switch from each switch that has a path to it."""
+    distances = {switch: 0}
+    frontier = deque([switch])
+    while frontier:
+        node = frontier.popleft()
+        for other in beside(node):
+            if other not in distances:
+                distances[other] = distances[node] + 1
+                frontier.append(other)
+    return distances
 
 
 class _Fault(NamedTuple):
@@ -474,15 +487,7 @@ class Topology(Strict):
     def _distances(self, switch: str) -> dict[str, int]:
         """Return the number of links from each switch to this one."""
         if switch not in self._distances_of:
-            distances = {switch: 0}
-            frontier = deque([switch])
-            while frontier:
-                node = frontier.popleft()
-                for other in self._switches_beside[node]:
-                    if other not in distances:
-                        distances[other] = distances[node] + 1
-                        frontier.append(other)
-            self._distances_of[switch] = distances
+            self._distances_of[switch] = count_hops(switch, self._switches_beside.__getitem__)
         return self._distances_of[switch]
 
     @cached_property

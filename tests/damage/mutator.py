@@ -64,7 +64,7 @@ def _dump(tree: Any, form: str) -> bytes:
 
 def _change_value(tree: Any, rng: random.Random, words: Sequence[str]) -> None:
     """Drop, rename, replace, wrap or move one value."""
-    places = list(_places(tree))
+    places = list(paths(tree))
     if not places:
         return
     *way, last = rng.choice(places)
@@ -83,12 +83,12 @@ def _change_value(tree: Any, rng: random.Random, words: Sequence[str]) -> None:
         around[last] = deepcopy(rng.choice(ODD_VALUES)) if change == "odd" else rng.choice(names)
 
 
-def _places(tree: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def paths(tree: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Return the way to each value of `tree`, except the root."""
     children = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
     for key, value in children:
         yield (*way, key)
-        yield from _places(value, (*way, key))
+        yield from paths(value, (*way, key))
 
 
 def _value_at(tree: Any, way: Sequence[Any]) -> Any:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from roundabout.core.errors import UsageError
-from roundabout.models.packets import Fabric, PlayedTrial, UnsupportedError, play_trial
+from roundabout.models.packets import PlayedTrial, UnsupportedError
 from roundabout.models.packets.network import number_ports
 from roundabout.models.packets.switches import CNP_QUEUE, plan_buffers
 from roundabout.runner.testbed import TestbedProvider
@@ -20,13 +20,12 @@ from roundabout.testbeds.fluid.provider import FluidProvider
 from roundabout.testbeds.lab.provider import LabProvider
 from roundabout.testbeds.packets.provider import PacketsProvider
 from roundabout.testbeds.rack.provider import RackProvider
-from tests.packets.random_trials import sent_bytes, trials
+from tests.packets.random_trials import play, sent_bytes, trials
 from tests.packets.small_runs import FILE, rows, run
 from tests.trials import build_trial
 
 pytestmark = pytest.mark.unit
 
-SAMPLE_MS = 0.1
 INVENTORY = Path(__file__).parents[2] / "inventory.example"
 WITH_PRIORITY = {"jobs": {**FILE["jobs"], "j1": {**FILE["jobs"]["j1"], "priority": 10}}}
 
@@ -47,10 +46,6 @@ def switched(draw: st.DrawFn, *queues: str) -> TrialSpec:
         quantum = draw(st.sampled_from([None, 100, 4000]))
         spec = spec.model_copy(update={"dwrr": WeightedQueues(weights=weights, quantum_bytes=quantum)})
     return with_buffer(spec, bytes=size, alpha=alpha)
-
-
-def play(spec: TrialSpec, seed: int = 1) -> PlayedTrial:
-    return play_trial(spec, seed, Fabric(timeout_us=500), SAMPLE_MS)
 
 
 def check_buffers_and_bytes(spec: TrialSpec, played: PlayedTrial) -> None:

@@ -2,7 +2,7 @@
 """Records in which one field has an odd value: the job is right, or losses are named, or one message refuses it."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,7 @@ from analysis.records.call import Call, RecordError
 from analysis.records.formats import Format
 from analysis.records.job import Exchange, Job, join_records
 from analysis.records.readers import chakra, inspector, kineto, nccl_tests
+from tests.damage.mutator import paths
 from tests.records.record_writers import COMM_TYPES, Inspector
 from tests.records.synthetic_records import MS
 
@@ -30,14 +31,6 @@ OTHERS = ["null", '""', '"odd"', '"\\ud800\\n"', "true", "[]", "[null]", "{}", '
 ODD = [*NUMBERS, *OTHERS]
 
 Path_ = tuple[str | int, ...]
-
-
-def paths(tree: Any, above: Path_ = ()) -> Iterator[Path_]:
-    """Return the way to each value in a tree of JSON, but the tree itself."""
-    entries = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
-    for key, value in entries:
-        yield (*above, key)
-        yield from paths(value, (*above, key))
 
 
 def with_odd(tree: Any, path: Path_, odd: str) -> str:

@@ -16,6 +16,7 @@ from roundabout.store import Run
 from roundabout.testbeds.fluid.provider import FluidProvider
 from roundabout.testbeds.packets.provider import PacketsProvider
 from tests.computed_runs import runner_on
+from tests.packets.small_runs import rows
 from tests.two_phases import two_phases
 
 pytestmark = pytest.mark.unit
@@ -64,11 +65,6 @@ def run(provider: TestbedProvider, tmp_path_factory: pytest.TempPathFactory) -> 
 def kind_of(run: Run) -> str:
     kind: str = run.manifest["testbed"]["kind"]
     return kind
-
-
-def rows(run: Run, table: str, variant: str, **values: Any) -> list[dict[str, Any]]:
-    chosen = {"variant": variant, **values}
-    return [row for row in run.table(table).to_pylist() if all(row[name] == value for name, value in chosen.items())]
 
 
 def test_it_is_stamped_as_computed_and_found_again(run: Run, provider: TestbedProvider) -> None:

@@ -17,7 +17,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFor
 
 from analysis.reading.data import PortPlace
 from analysis.reading.timelines import ClusterCell, ClusterTrial, JobHistory, Timeline
-from analysis.render.style import INK, JOBS, ROW, SOFT, draw_level, draw_word_key, new_figure, new_panels
+from analysis.render.style import INK, JOBS, SOFT, draw_level, draw_word_key, new_figure, new_panels
 from analysis.statistics.cumulative_counter import CumulativeCounter
 from analysis.statistics.intervals import Array
 from analysis.studies.cluster.study import IDEAL, PooledIterations
@@ -99,7 +99,7 @@ def draw_marks(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figu
     models = sorted({model for cell in cells for model in cell.models if cell.marks(model)})
     if not models:
         return None
-    result, axes = _rows_of_panels(len(models))
+    result, axes = new_panels(len(models), 2.5, sharey=False)
     scale, unit = _clock(cells)
     for panel, model in zip(axes, models, strict=True):
         for cell in cells:
@@ -302,15 +302,6 @@ def _until_s(cells: Sequence[ClusterCell]) -> float:
 
 def _clock(cells: Sequence[ClusterCell]) -> tuple[float, str]:
     return (60.0, "minutes") if _until_s(cells) >= MINUTES_FROM_S else (1.0, "seconds")
-
-
-def _rows_of_panels(count: int) -> tuple[Figure, list[Axes]]:
-    """Return panels that each have their own y-axis."""
-    rows = -(-count // ROW)
-    result, axes = new_figure(rows, min(count, ROW), 2.5 * rows)
-    for spare in axes[count:]:
-        spare.remove()
-    return result, axes[:count]
 
 
 def _key(marker: str, colour: str, label: str, size: float = 5) -> Line2D:

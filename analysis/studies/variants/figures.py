@@ -15,7 +15,7 @@ from analysis.reading.cells import CellTrials, jobs_of
 from analysis.reading.congestion.marks_and_drops import counts_of_cell
 from analysis.reading.data import Series
 from analysis.reading.phase_overlap import Spans, compute_offsets, simulate_from_spans
-from analysis.render.style import INK, ROW, SOFT, add_note, draw_level, draw_word_key, new_figure
+from analysis.render.style import INK, ROW, SOFT, add_note, draw_level, draw_word_key, new_figure, new_panels
 from analysis.statistics.intervals import Array, stack_to_shortest
 from analysis.studies.variants.study import Gain
 
@@ -50,7 +50,7 @@ def prepare_cell(name: str, cell: CellTrials, found: Mapping[str, Spans]) -> Sho
 def draw_over_iterations(cells: Sequence[ShownCell], colours: Mapping[str, str]) -> Figure:
     """Draw each job's iteration times and its offset from the first job by iteration; the model is dashed."""
     jobs = jobs_of(each.cell for each in cells)
-    result, axes = _panels(2 * len(jobs) - 1, 2.9)
+    result, axes = new_panels(2 * len(jobs) - 1, 2.9, sharey=False)
     for panel, job in zip(axes, jobs, strict=False):
         lines = [
             PanelLine(each.name, each.cell.repetitions(job), [times[job] for _, times in each.theory])
@@ -82,7 +82,7 @@ def draw_distributions(cells: Sequence[ShownCell], lost: Mapping[str, Array], co
     """Draw cumulative distributions of each job's iteration times, and of marks and drops if ports counted them."""
     jobs = jobs_of(each.cell for each in cells)
     counted = [PanelLine(each.name, own, []) for each in cells if (own := counts_of_cell(lost, each.cell))]
-    result, axes = _panels(len(jobs) + bool(counted), 2.9)
+    result, axes = new_panels(len(jobs) + bool(counted), 2.9, sharey=False)
     for place, (panel, job) in enumerate(zip(axes, jobs, strict=False)):
         for each in cells:
             if job in each.cell.times:
@@ -113,7 +113,7 @@ def draw_losses(cells: Sequence[ShownCell], losses: Series, colours: Mapping[str
     if not train:
         return None
     jobs = jobs_of(each.cell for each in train)
-    result, axes = _panels(len(jobs), 2.9)
+    result, axes = new_panels(len(jobs), 2.9, sharey=False)
     for panel, job in zip(axes, jobs, strict=True):
         _draw(panel, [PanelLine(each.name, own, []) for each in train if (own := of(each.cell, job))], colours)
         panel.set_ylim(bottom=0)
@@ -144,15 +144,6 @@ def draw_gain_by_score(gains: Sequence[Gain], colours: Mapping[str, str]) -> Fig
     panel.set_ylabel("speed-up of the mean iteration")
     draw_word_key(panel, {each.name: colours[each.name] for _, each in held})
     return result
-
-
-def _panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
-    """Return panels that each have their own y-axis, up to ROW beside each other."""
-    rows = -(-count // ROW)
-    result, axes = new_figure(rows, min(count, ROW), height * rows)
-    for spare in axes[count:]:
-        spare.remove()
-    return result, axes[:count]
 
 
 def _draw(panel: Axes, lines: Sequence[PanelLine], colours: Mapping[str, str]) -> None:
