@@ -23,6 +23,7 @@ from analysis.statistics.intervals import MIN_REPETITIONS, Measured, mean_of
 from roundabout.core.errors import UsageError
 from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS
 from roundabout.spec import Phase, Profile, Topology, Transport, TrialSpec
+from roundabout.spec.errors import list_choices
 from roundabout.spec.job import ResolvedJob
 
 CELL = "records"
@@ -68,6 +69,7 @@ def read_recorded_trial(sources: RecordSources) -> RecordedTrial:
     jobs = _read_jobs(sources.records, listed.senders, topology)
     placed = {name: replace(each, workers=place_ranks(each, topology, listed.senders)) for name, each in jobs.items()}
     alone = _read_jobs(sources.alone, listed.senders, topology) if sources.alone else {}
+    _check_alone(alone, jobs)
     cut = cut_to_common_time(placed)
     trial = _measured_trial(cut, alone, topology, sources.transport)
     times_ms = {name: each.iterations.times_ms.tolist() for name, each in cut.items()}
@@ -110,6 +112,19 @@ def _read_jobs(path: Path, listed: Hosts, topology: Topology) -> dict[str, Recor
     if path.is_file():
         return read_counted_jobs(path, listed, max(link.payload_rate_gbps for link in topology.links))
     return read_recorded_jobs(path, listed)
+
+
+def _check_alone(alone: Mapping[str, RecordedJob], jobs: Mapping[str, RecordedJob]) -> None:
+    """Raise UsageError if records alone are of none of the jobs, or of one with another number of ranks."""
+    if alone and not alone.keys() & jobs.keys():
+        raise UsageError(
+            f"found the jobs {', '.join(alone)} in --alone, expected one of {list_choices(sorted(jobs))}",
+            "call its folder as that of the job in --records",
+        )
+    for name, job in jobs.items():
+        if name in alone and len(alone[name].hosts) != len(job.hosts):
+            found = f"found {len(alone[name].hosts)} ranks in --alone, expected {len(job.hosts)}, as in --records"
+            raise UsageError(f"job {name}: {found}", "record it with as many workers")
 
 
 def _measured_trial(

@@ -18,7 +18,7 @@ from analysis.attribution import recorded_jobs
 from analysis.attribution.attribution import Attribution
 from analysis.attribution.counted_jobs import read_counted_jobs
 from analysis.attribution.recorded_jobs import RecordedJob, cut_to_common_time, place_ranks, read_recorded_jobs
-from analysis.attribution.recorded_trial import RecordSources
+from analysis.attribution.recorded_trial import RecordSources, read_recorded_trial
 from analysis.reading.data import query
 from analysis.records.call import RecordError
 from analysis.records.call_iterations import CallIterations, find_call_iterations
@@ -30,6 +30,7 @@ from roundabout.core.errors import UsageError
 from roundabout.spec import EXPERIMENTS, load_topology
 from roundabout.terminal.replays import explain_records, explain_run
 from tests.analysis.attribution.cluster_records import write_records
+from tests.records.record_writers import Inspector
 from tests.records.synthetic_records import MS, Made, data_parallel
 from tests.two_phases import two_phases
 
@@ -240,6 +241,10 @@ def test_a_job_without_records_is_named_as_unknown(shared, tmp_path):
         (["--records", "nowhere", "--topology", "pair"], "found neither a folder nor a file nowhere"),
         (["--records", "empty", "--topology", "pair"], "found no records in empty"),
         (["--records", "traces", "--topology", "pair"], "job j1: found host s2 in its records, expected one of s0"),
+        (
+            ["--records", "traces/j1", "--topology", "dumbbell-2x2", "--alone", "traces/j2"],
+            "found the jobs j2 in --alone, expected one of j1",
+        ),
         (["--records", "traces", "--topology", "dumbbell-2x2", "--model", "packets"], "found no --transport"),
         (["--records", "traces", "--topology", "dumbbell-2x2", "--jobs", "other.yaml"], "found folder j1, which is no"),
     ],
@@ -267,6 +272,15 @@ def test_records_without_hosts_need_a_list_of_jobs():
         place_ranks(recorded, topology, {"ddp-lab": ("s0",)})
     named = replace(recorded, hosts=("s0.example.org", "s2"))
     assert place_ranks(named, topology, {}) == ("s0", "s2")
+
+
+def test_a_job_alone_has_as_many_ranks(shared, tmp_path):
+    made = data_parallel(4, SIZE)
+    (tmp_path / "alone/j1").mkdir(parents=True)
+    for rank, calls in made.calls.items():
+        (tmp_path / f"alone/j1/rank{rank}.log").write_bytes(Inspector(host=f"s{rank}").log(calls))
+    with pytest.raises(UsageError, match="job j1: found 4 ranks in --alone, expected 2"):
+        read_recorded_trial(RecordSources(shared / "traces", "dumbbell-2x2", alone=tmp_path / "alone"))
 
 
 def test_records_of_different_times_are_an_error(shared):
