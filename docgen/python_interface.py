@@ -26,7 +26,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("open_run", "open_results", "query"),
     ),
     "Measurements of a run": ("iterations", "bandwidth", "queues", "marks"),
-    "Delays of jobs": ("explain_delays", "Attribution"),
+    "Delays of jobs": ("explain_delays", "explain_records", "Attribution"),
     "Results of runs and published runs": (
         *("compare", "verdicts", "interval"),
         *("sweeps", "fit_degradation", "Degradation"),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from analysis.attribution.attribution import Attribution
+from analysis.attribution.recorded_trial import RecordSources
 from analysis.dataframes.comparison import Interval, compare, interval
 from analysis.dataframes.degradation import Degradation, fit_degradation, sweeps
 from analysis.dataframes.measurements import bandwidth, iterations, marks, queues
@@ -31,8 +32,8 @@ from roundabout.spec import Experiment, loader
 from roundabout.spec.assembly.overrides import overrides_from_values
 from roundabout.store import Run
 from roundabout.store.files import return_tree_to_caller
+from roundabout.terminal import replays
 from roundabout.terminal.execution import provider_for_experiment
-from roundabout.terminal.replays import explain_run
 from roundabout.terminal.run_progress import show_progress
 from roundabout.terminal.screen import Screen
 from roundabout.testbeds import undo
@@ -53,6 +54,7 @@ __all__ = [
     "draw_degradation",
     "draw_jobs",
     "explain_delays",
+    "explain_records",
     "fit_degradation",
     "interval",
     "iterations",
@@ -153,7 +155,32 @@ def explain_delays(
     variants, or levels of other factors; `model` is 'packets' or 'fluid', by default chosen by the run; `repetitions`
     limits those that are explained; `divide_transport` divides the congestion control's part among other jobs.
     """
-    return explain_run(run, levels=only, model=model, repetitions=repetitions, divides_transport=divide_transport)
+    return replays.explain_run(
+        run, levels=only, model=model, repetitions=repetitions, divides_transport=divide_transport
+    )
+
+
+def explain_records(  # noqa: PLR0913 - as on the command line
+    records: str | Path,
+    topology: str | Path,
+    *,
+    jobs: str | Path | None = None,
+    alone: str | Path | None = None,
+    transport: str | None = None,
+    capacity_gbps: float | None = None,
+    model: str | None = None,
+) -> Attribution:
+    """Return what delays each job of a cluster, ms an iteration, by what the jobs recorded.
+
+    `records` is a folder with a folder of profiler records for each job, or a file of byte counters; `topology` is a
+    name or a file. `jobs` is a file with the hosts of each job, and `alone` has records of jobs that had the network to
+    themselves. `transport` names the jobs' congestion control; without it, or with `model` 'fluid', they are played
+    flow by flow. `capacity_gbps` is the payload rate of the cables of a scheduler's topology, Gbit/s. `notes` of the
+    result say what records do not show.
+    """
+    paths = {name: Path(path) if path else None for name, path in (("jobs", jobs), ("alone", alone))}
+    sources = RecordSources(Path(records), str(topology), **paths, capacity_gbps=capacity_gbps, transport=transport)
+    return replays.explain_records(sources, model=model)
 
 
 def query(run: Run, sql: str, **values: Any) -> pa.Table:

@@ -79,7 +79,10 @@ class JobDelay(Result):
 
 
 class Attribution(Result):
-    """The delays of all jobs of a run. `model` is the testbed whose model stands for the run's."""
+    """The delays of all jobs of a run. `model` is the testbed whose model stands for the run's.
+
+    For a cluster's records, `notes` are sentences on what these do not show.
+    """
 
     schema_version: Literal[1] = SCHEMA
     experiment: str
@@ -87,6 +90,7 @@ class Attribution(Result):
     testbed: str
     model: str
     jobs: tuple[JobDelay, ...]
+    notes: tuple[str, ...] = ()
 
     def record(self) -> dict[str, Any]:
         """Return the attribution as JSON-compatible values."""

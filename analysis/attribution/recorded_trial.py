@@ -104,7 +104,7 @@ def attribute_recorded_delays(  # noqa: PLR0913, PLR0917 - what is explained, by
 
     found = play_all([partial(explain, trial) for trial in trials], processors, lambda _, __: None)
     jobs = tuple(_job_delay(job, recorded, [parts[job] for parts in found]) for job in recorded.trial.mean_ms)
-    return Attribution(experiment=CELL, run=name, testbed="a cluster", model=model, jobs=jobs)
+    return Attribution(experiment=CELL, run=name, testbed="a cluster", model=model, jobs=jobs, notes=recorded.notes)
 
 
 def _read_jobs(path: Path, listed: Hosts, topology: Topology) -> dict[str, RecordedJob]:

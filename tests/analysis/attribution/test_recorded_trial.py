@@ -25,6 +25,7 @@ from analysis.records.call_iterations import CallIterations, find_call_iteration
 from analysis.records.collective_groups import find_families
 from analysis.records.job import join_records
 from analysis.records.profile import read_records
+from roundabout import api
 from roundabout.cli.main import main
 from roundabout.core.errors import UsageError
 from roundabout.spec import EXPERIMENTS, load_topology
@@ -227,9 +228,8 @@ def test_jobs_of_slurm_are_found_by_name_and_number(shared, tmp_path):
 
 def test_a_job_without_records_is_named_as_unknown(shared, tmp_path):
     (tmp_path / "jobs.yaml").write_text(yaml.safe_dump({**HOSTS, "j3": ["s0", "s1"]}))
-    said = []
-    explain_records(RecordSources(shared / "traces", "dumbbell-2x2", jobs=tmp_path / "jobs.yaml"), warn=said.append)
-    assert "jobs of --jobs without records, whose effect on others is unexplained: j3" in said
+    found = api.explain_records(shared / "traces", "dumbbell-2x2", jobs=tmp_path / "jobs.yaml")
+    assert "jobs of --jobs without records, whose effect on others is unexplained: j3" in found.notes
 
 
 @pytest.mark.parametrize(
