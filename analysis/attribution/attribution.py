@@ -55,15 +55,20 @@ class JobDelay(Result):
 
     @property
     def named(self) -> tuple[DelayPart, ...]:
-        """Return the parts that are named as causes, the largest first; none if the delay is not notable itself."""
-        if not self.is_notable(self.delay_ms) or self.delay_ms.value < 0:
+        """Return the parts that are named as causes, the largest first.
+
+        There is none if the delay is not notable itself, or if the model does not fit.
+        """
+        if not self.is_notable(self.delay_ms) or self.delay_ms.value < 0 or not self.has_fitting_model:
             return ()
         found = (part for part in self.parts[:-1] if self.is_notable(part.ms) and part.ms.value > 0)
         return tuple(sorted(found, key=lambda part: -part.ms.value))
 
     @property
     def savings(self) -> tuple[DelayPart, ...]:
-        """Return the notable parts that make iterations shorter, the largest first."""
+        """Return the notable parts that make iterations shorter, the largest first; none if the model does not fit."""
+        if not self.has_fitting_model:
+            return ()
         found = (part for part in self.parts[:-1] if self.is_notable(part.ms) and part.ms.value < 0)
         return tuple(sorted(found, key=lambda part: part.ms.value))
 
@@ -71,6 +76,17 @@ class JobDelay(Result):
     def unexplained(self) -> DelayPart:
         """Return the part that no cause explains."""
         return self.parts[-1]
+
+    @property
+    def computed_ms(self) -> float:
+        """Return the delay that the model computes, ms."""
+        return self.delay_ms.value - self.unexplained.ms.value
+
+    @property
+    def has_fitting_model(self) -> bool:
+        """Return True if the model leaves no more unexplained than the delay itself, or less than is notable."""
+        rest_ms = abs(self.unexplained.ms.value)
+        return rest_ms <= max(abs(self.delay_ms.value), MIN_SHARE * self.alone_ms)
 
     def is_notable(self, figure: CellFigure) -> bool:
         """Return True if a time is at least MIN_SHARE of an iteration alone, and its interval excludes 0."""

@@ -38,6 +38,8 @@ def sentence(job: JobDelay) -> str:
     text = f"{job.job} {'lost' if job.delay_ms.value >= 0 else 'gained'} {time(job.delay_ms.value)} ms per iteration"
     if not job.is_notable(job.delay_ms):
         return f"{text} of {time(job.alone_ms)} ms: nothing to explain"
+    if not job.has_fitting_model:
+        return f"{text}, which the model does not explain: its delay is {job.computed_ms:{form}} ms"
     found = [f"{time(part.ms.value)} to {describe(part)}" for part in job.named]
     if job.savings:
         saved = " and ".join(f"{time(part.ms.value)} by {describe(part)}" for part in job.savings)

@@ -11,8 +11,11 @@ from analysis.attribution.decomposition import MeasuredTrial
 from analysis.reading.cells import CellTrials
 from analysis.reading.data import query
 from roundabout.spec import TrialSpec
+from roundabout.spec.job import ResolvedJob
 from roundabout.store import Run
 
+RECOVERY = "retransmission"
+"""The parameter of a transport that says how lost packets are sent again."""
 DIGITS = 6
 """Of stretches. Instants in tables are rounded to 1 ns, which is less of a computing time of 1 ms."""
 
@@ -31,9 +34,23 @@ def measured_trials(run: Run, cells: Collection[CellTrials]) -> dict[str, Measur
         record = records[key]
         # No model captures packets.
         spec = TrialSpec.model_validate(record["spec"]).model_copy(update={"capture": None})
+        spec = _with_recovery_of(spec, record.get("ways", {}))
         own = {job: means[key, job] for job in spec.jobs if (key, job) in means}
         found[key] = MeasuredTrial(spec, int(record["seed"]), own, _computing(spec, key, computed))
     return found
+
+
+def _with_recovery_of(spec: TrialSpec, datapaths: Mapping[str, str]) -> TrialSpec:
+    """Return the trial as its datapaths recover from losses: TCP sends only what was lost again, NICs go back."""
+
+    def recovers(name: str, job: ResolvedJob) -> ResolvedJob:
+        declared = job.transport.declaration.parameters if job.transport.declaration else ()
+        if datapaths.get(name) != "TCP" or RECOVERY not in {each.name for each in declared}:
+            return job
+        own = job.transport.model_copy(update={RECOVERY: "selective_repeat"})
+        return job.model_copy(update={"transport": own})
+
+    return spec.model_copy(update={"jobs": {name: recovers(name, job) for name, job in spec.jobs.items()}})
 
 
 def cells_without_cluster(cells: Collection[CellTrials], names: Collection[str]) -> Iterator[CellTrials]:

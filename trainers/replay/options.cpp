@@ -33,6 +33,9 @@ std::variant<Options, int> parse_options(int argc, char **argv) {
   app.option_defaults()->required();
   app.add_option("--rank", options.rank, "which of the job's workers this is, from 0");
   app.add_option("--job", job, "the job, JSON as trainers/PROTOCOL.md describes it; the same for all of its workers");
+  app.add_option("--computing", options.computing, "how many times as long as the job says this worker computes")
+      ->required(false)
+      ->check(CLI::Range(0.01, 100.0));
   try {
     app.parse(argc, argv);
     options.job = parse_job(job);

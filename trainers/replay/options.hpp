@@ -10,6 +10,7 @@ namespace replay {
 struct Options {
   Job job;
   unsigned rank = 0;
+  double computing = 1; // factor of the worker's own computing times
 
   const Peer &self() const { return job.workers[rank]; }
 };

@@ -78,7 +78,7 @@ void Worker::play() {
     started_ = true;
     iteration_.start = Moment::at(phase_start_ns_);
     while (iteration_.number < options_.job.iterations)
-      play_iteration(jitter_.next_factor());
+      play_iteration(jitter_.next_factor() * options_.computing);
   } catch (const Departed &) {
     departed_ = true;
   }

@@ -3,11 +3,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from analysis.attribution.counterfactuals import Cause
-from roundabout.spec import TrialSpec
-from tests.trials import build_trial
+from roundabout import build_experiment
+from roundabout.spec import Experiment, TrialSpec
 from tests.two_phases import two_phases
 
 COMPUTE_MS, SEND_MS, SIZE = 4.0, 6.0, 24_000_000
@@ -15,6 +16,9 @@ COMPUTE_MS, SEND_MS, SIZE = 4.0, 6.0, 24_000_000
 SHORT_MS, SMALL = 2.0, 8_000_000
 """The same for jobs that fit into each other's computing time."""
 ITERATIONS = 8
+IN_LAB = {"iterations": 15, "repetitions": 5}
+LARGER = 20
+"""How many times as large iterations are in a lab, whose links carry a thousandth of the bytes in the same time."""
 
 
 @dataclass(frozen=True)
@@ -25,15 +29,34 @@ class Planted:
     `mean_slowed` is the mean of the factor over workers.
     """
 
-    spec: TrialSpec
+    file: Mapping[str, Any]
     cause: Cause | None = None
     name: str = ""
     slowed: float = 1.0
     mean_slowed: float = 1.0
 
+    @cached_property
+    def spec(self) -> TrialSpec:
+        """The trial."""
+        return build_experiment(self.file).cells[0].spec
 
-def _trial(jobs: Mapping[str, Any], **fields: Any) -> TrialSpec:
-    file: dict[str, Any] = {
+    def in_lab(self) -> Experiment:
+        """Return an experiment of the trial with iterations that are LARGER times as large."""
+        jobs = {name: _later(job) for name, job in self.file["jobs"].items()}
+        resized = {"compute": LARGER, "bytes": LARGER}
+        return build_experiment({**self.file, **IN_LAB, "jobs": jobs, "resized": resized})
+
+
+def _later(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a job of a file with a start that is LARGER times as late."""
+    return {**job, "start_offset_ms": LARGER * job.get("start_offset_ms", 0.0)}
+
+
+def _trial(jobs: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    return {
+        "name": "planted",
+        "about": "a cause is planted",
+        "topology": "dumbbell-2x2",
         "profiles": {
             "long": two_phases(COMPUTE_MS, SIZE, SEND_MS),
             "short": two_phases(SEND_MS + COMPUTE_MS - SHORT_MS, SMALL, SHORT_MS),
@@ -42,8 +65,8 @@ def _trial(jobs: Mapping[str, Any], **fields: Any) -> TrialSpec:
         "jobs": jobs,
         "transport": {"name": "dcqcn"},
         "iterations": ITERATIONS,
+        **fields,
     }
-    return build_trial(**file | fields)
 
 
 J1 = {"j1": {"workers": ["s0", "s2"]}}
@@ -83,9 +106,9 @@ def slow_link() -> Planted:
     return Planted(_trial(J1, events=[event]), "link events")
 
 
-def lossy_link() -> Planted:
-    """A link that loses one of two hundred packets."""
-    event = {"at_ms": 0, "link": "L1", "what": "loses", "share": 0.005}
+def lossy_link(share: float = 0.005) -> Planted:
+    """A link that loses this share of packets."""
+    event = {"at_ms": 0, "link": "L1", "what": "loses", "share": share}
     return Planted(_trial(J1, events=[event]), "link events")
 
 
@@ -105,6 +128,7 @@ def marking_off() -> Planted:
     """Two jobs that meet behind a fast link, which PFC pauses for j1, too, because no switch marks."""
     switches = {"s0": "tor0", "s1": "tor0", "s2": "tor0", "s3": "tor1", "s4": "tor2", "s5": "tor2"}
     topology = {
+        "schema": 1,
         "name": "victim",
         "about": "a fast link before one that is shared",
         "line_rate_gbps": 50,

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 from analysis.attribution import attribution_tables
-from analysis.attribution.attribution import Attribution, DelayPart, JobDelay
+from analysis.attribution.attribution import Attribution, DelayPart, JobDelay, choose_trials
 from analysis.expectations.results import CellFigure
 from analysis.render import screen
 from analysis.reports.delays import delays_html, store_delays, stored_delays
@@ -104,6 +104,25 @@ def test_interval_is_shown_below_a_figure_unless_it_looks_the_same():
     assert "0.0 to" not in shown
 
 
+@pytest.mark.parametrize(
+    ("delay_ms", "unexplained_ms", "said"),
+    [
+        (60.0, -40.0, "j1 lost 60.0 ms per iteration: 100.0 to events of L1, -40.0 unexplained"),
+        (60.0, 60.5, "j1 lost 60.0 ms per iteration, which the model does not explain: its delay is -0.5 ms"),
+        (3.0, -97.0, "j1 lost 3.0 ms per iteration, which the model does not explain: its delay is 100.0 ms"),
+        (3.0, 3.5, "j1 lost 3.0 ms per iteration, which the model does not explain: its delay is -0.5 ms"),
+    ],
+)
+def test_nothing_is_named_by_a_model_that_misses_the_delay(delay_ms, unexplained_ms, said):
+    parts = (
+        DelayPart(cause="link events", link="L1", ms=CellFigure(value=delay_ms - unexplained_ms, ci95=None)),
+        DelayPart(cause="unexplained", ms=CellFigure(value=unexplained_ms, ci95=None)),
+    )
+    times = {"iteration_ms": 200 + delay_ms, "alone_ms": 200.0, "delay_ms": CellFigure(value=delay_ms, ci95=None)}
+    job = JobDelay(cell="fair", levels={}, job="j1", repetitions=1, disturbed=False, parts=parts, **times)
+    assert attribution_tables.sentence(job) == said
+
+
 def test_only_takes_one_variant(run):
     assert {job.cell for job in api.explain_delays(run, only=["fair"]).jobs} == {"fair"}
 
@@ -151,6 +170,22 @@ def test_slowest_worker_is_read_from_the_workers_of_a_stored_run(tmp_path):
 def test_a_wrong_option_is_named_with_what_is_allowed(run, options, message, capsys):
     assert explain(run, *options) != 0
     assert message in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(("datapath", "recovery"), [("TCP", "selective_repeat"), ("RDMA", None)], ids=["TCP", "RDMA"])
+def test_losses_are_repaired_as_by_the_datapath(run, datapath, recovery, tmp_path):
+    copied = Run(shutil.copytree(run.path, tmp_path / run.id))
+    for path in copied.path.glob("*/*/trial.json"):
+        record = json.loads(path.read_text())
+        del record["sha256"]
+        jobs = record["spec"]["jobs"]
+        for job in jobs.values():
+            job["transport"] = {"name": "dcqcn", "stands_for": "TCP"}
+        path.write_text(json.dumps(record | {"ways": dict.fromkeys(jobs, datapath)}))
+    trials = choose_trials(copied).trials.values()
+    assert trials
+    for trial in trials:
+        assert {job.transport.parameters.get("retransmission") for job in trial.spec.jobs.values()} == {recovery}
 
 
 def test_a_measured_run_is_played_by_packets_or_else_flow_by_flow():
