@@ -7,7 +7,7 @@ from itertools import cycle, groupby
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from analysis.attribution.attribution import Attribution, DelayPart, JobDelay
+from analysis.attribution.attribution import MIN_SHARE, Attribution, DelayPart, JobDelay
 from analysis.expectations.results import CellFigure
 from analysis.reading.disturbance import MARK
 from analysis.render import style
@@ -38,12 +38,12 @@ def sentence(job: JobDelay) -> str:
     text = f"{job.job} {'lost' if job.delay_ms.value >= 0 else 'gained'} {time(job.delay_ms.value)} ms per iteration"
     if not job.is_notable(job.delay_ms):
         return f"{text} of {time(job.alone_ms)} ms: nothing to explain"
-    if not job.has_fitting_model:
-        return f"{text}, which the model does not explain: its delay is {job.computed_ms:{form}} ms"
     found = [f"{time(part.ms.value)} to {describe(part)}" for part in job.named]
     if job.savings:
         saved = " and ".join(f"{time(part.ms.value)} by {describe(part)}" for part in job.savings)
         found.append(f"less {saved}" if found else saved)
+    if not found and abs(job.unexplained.ms.value) > MIN_SHARE * job.alone_ms:
+        return f"{text}, which the model does not explain: its delay is {job.computed_ms:{form}} ms"
     if job.is_notable(job.unexplained.ms):
         found.append(f"{job.unexplained.ms.value:{form}} unexplained")
     return f"{text}: {', '.join(found) or 'to causes too small to name'}"
