@@ -109,8 +109,8 @@ class Job:
         there = [(f"s{rank}", f"{subnet}.{rank + 1}", port) for rank in range(workers)]
         self.document = job_document("j1", there, phases, **options)
 
-    def connect(self, rank: int, secret: str | None = SECRET, **options: Any) -> Running:
-        words = ["--rank", str(rank), "--job", json.dumps(self.document | options)]
+    def connect(self, rank: int, secret: str | None = SECRET, own: Sequence[str] = (), **options: Any) -> Running:
+        words = ["--rank", str(rank), "--job", json.dumps(self.document | options), *own]
         worker = self.start_program("replay", *words, within=self.hosts[rank] if self.hosts else None)
         if secret:
             worker.say(f"secret {secret}")

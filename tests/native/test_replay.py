@@ -326,6 +326,16 @@ def test_jitter_is_of_the_seed_and_the_same_for_all_workers(job: Callable[..., A
             assert milliseconds(record, end="compute_end_ns") == pytest.approx(expected, abs=1e-5)
 
 
+def test_one_worker_may_compute_for_longer_than_the_job_says(job: Callable[..., Any]) -> None:
+    pair = job([{"name": "forward", "compute_ms": 100}], jitter=0)
+    workers = [pair.connect(0), pair.connect(1, own=("--computing", "1.5"))]
+    assert [worker.event()["event"] for worker in workers] == ["ready"] * 2
+    pair.begin()
+    for worker, expected in zip(workers, [100, 150], strict=True):
+        for record in iterations(worker.events()):
+            assert milliseconds(record, end="compute_end_ns") == pytest.approx(expected, abs=1e-5)
+
+
 def test_a_job_begins_at_its_offset_after_the_agreed_start(job: Callable[..., Any]) -> None:
     ring = job([ALLREDUCE], iterations=1, begins_ms=50)
     ring.connect_all()
