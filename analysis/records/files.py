@@ -22,8 +22,10 @@ HEAD_BYTES = 1 << 16
 def open_record(path: Path) -> Iterator[BinaryIO]:
     """Yield a file's content without its byte order mark, unpacked if it is gzipped, and UTF-16 as UTF-8.
 
-    Raises RecordError for a file that cannot be read or unpacked.
+    Raises RecordError for a file that cannot be read or unpacked, and for a pipe, whose writer may never come.
     """
+    if path.exists() and not path.is_file():
+        raise RecordError(f"{path}: found no plain file, expected one")
     try:
         with path.open("rb") as file:
             yield _decode(_unpack(_unpack(file)))

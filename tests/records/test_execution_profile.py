@@ -7,6 +7,7 @@ examples/workload/microbenchmarks/generator_scripts, and of mlcommons/chakra, et
 """
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -137,6 +138,12 @@ def test_groups_are_read_from_a_file_of_astra_sim(write, tmp_path):
         profile([*paths, groups])
     with pytest.raises(RecordError, match="found groups.json, notes.txt beside traces, expected one file of groups at"):
         profile([*paths, groups, tmp_path / "notes.txt"])
+
+
+def test_a_pipe_is_refused_because_its_writer_may_never_come(write, tmp_path):
+    os.mkfifo(tmp_path / "groups.json")
+    with pytest.raises(RecordError, match="groups.json: found no plain file, expected one"):
+        profile([*write([computing_node(1, 10)]), tmp_path / "groups.json"])
 
 
 def test_a_rank_is_in_the_group_that_its_own_trace_lists(write):
