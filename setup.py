@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a wheel that pyproject.toml cannot state: its platform and its revision."""
+"""The parts of a wheel that pyproject.toml cannot state: its packages, its platform and its revision."""
 
 import json
 import shutil
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from sysconfig import get_platform
 
-from setuptools import setup
+from setuptools import find_packages, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
@@ -39,4 +39,7 @@ class Wheel(bdist_wheel):
         super().finalize_options()
 
 
-setup(cmdclass={"build_py": Build, "bdist_wheel": Wheel})
+# What is not here is not importable once installed: ansible/ and the programs for hosts, above all.
+PACKAGES = [*find_packages(include=["analysis", "analysis.*", "roundabout", "roundabout.*"]), "roundabout.carried"]
+
+setup(packages=PACKAGES, cmdclass={"build_py": Build, "bdist_wheel": Wheel})
