@@ -39,7 +39,7 @@ class Wheel(bdist_wheel):
         super().finalize_options()
 
 
-# What is not here is not importable once installed: ansible/ and the programs for hosts, above all.
+# Other folders are not importable once installed, such as ansible/ and those of programs for hosts.
 PACKAGES = [*find_packages(include=["analysis", "analysis.*", "roundabout", "roundabout.*"]), "roundabout.carried"]
 
 setup(packages=PACKAGES, cmdclass={"build_py": Build, "bdist_wheel": Wheel})
