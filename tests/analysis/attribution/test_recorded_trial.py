@@ -237,7 +237,7 @@ def test_a_job_without_records_is_named_as_unknown(shared, tmp_path):
     [
         (["--records", "traces"], "found no --topology"),
         (["--topology", "pair"], "--topology: found no --records"),
-        (["some-run", "--records", "traces", "--topology", "pair"], "found the run some-run beside it"),
+        (["--records", "traces", "--topology", "pair", "some-run"], "found the run some-run beside it"),
         (["--records", "nowhere", "--topology", "pair"], "found neither a folder nor a file nowhere"),
         (["--records", "empty", "--topology", "pair"], "found no records in empty"),
         (["--records", "traces", "--topology", "pair"], "job j1: found host s2 in its records, expected one of s0"),
