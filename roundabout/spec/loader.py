@@ -229,7 +229,8 @@ def _apply_length(document: Document, length: str | None) -> Document:
         expected = (
             f"one of {list_choices(lengths)}" if lengths else "neither --quick nor --full: the file has no lengths"
         )
-        raise document.error(("lengths",), f"no length '{length}'", expected)
+        hint = None if lengths else f"leave --{length} out; --repetitions 1 makes a run short"
+        raise document.error(("lengths",), f"no length '{length}'", expected, hint=hint)
     return Document(document.file, merge(root, chosen), document.folder)
 
 

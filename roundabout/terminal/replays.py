@@ -148,13 +148,12 @@ def choose_models(run: Run, specs: Sequence[TrialSpec], requested: str | None = 
 
 def _find_model(name: str) -> TestbedProvider:
     """Return the testbed of this name. Raises UsageError if it has no model that can play variants of trials."""
-    provider = find_provider({"testbed": name})
-    if not provider.can_replay:
-        raise UsageError(
-            f"--model: found {name}, allowed are models: {PACKET_LEVEL} and {FLOW_LEVEL}",
-            "leave the option out: a model is chosen",
-        )
-    return provider
+    if name in names() and (provider := find_provider({"testbed": name})).can_replay:
+        return provider
+    raise UsageError(
+        f"--model: found {name}, allowed are models: {PACKET_LEVEL} and {FLOW_LEVEL}",
+        "leave the option out: a model is chosen",
+    )
 
 
 def _own_model(run: Run) -> str | None:

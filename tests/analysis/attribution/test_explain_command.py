@@ -164,6 +164,7 @@ def test_slowest_worker_is_read_from_the_workers_of_a_stored_run(tmp_path):
     [
         (["--only", "unfair"], "--only: found unfair, allowed are levels of the run: alone, fair"),
         (["--model", "lab"], "--model: found lab, allowed are models: packets and fluid"),
+        (["--model", "packet"], "--model: found packet, allowed are models: packets and fluid"),
         (["--picture", "delays.pdf"], "--picture: found 'delays.pdf'"),
     ],
 )
