@@ -134,6 +134,26 @@ def choose_trials(run: Run, levels: Sequence[str] = (), repetitions: int | None 
     return ChosenTrials(cells, {key: each for cell in cells for key, each in _first(cell, trials, repetitions).items()})
 
 
+def decompose_all(
+    trials: Sequence[tuple[str, MeasuredTrial]],
+    open_models: OpenModels,
+    processors: int | None,
+    progress: Callable[[float], None],
+) -> list[dict[str, dict[Source, float]]]:
+    """Return the parts of each job's delay in each trial, given with its key, ms.
+
+    `open_models`, `processors` and `progress` are those of `attribute_delays`.
+    """
+    steps = sum(1 + len(trial.mean_ms) for _, trial in trials)
+    done = count(1)
+
+    def explain(key: str, trial: MeasuredTrial, stopped: Event) -> dict[str, dict[Source, float]]:
+        models = open_models(key, trial, stopped.is_set)
+        return decompose(trial, models, lambda: progress(next(done) / steps))
+
+    return play_all([partial(explain, *each) for each in trials], processors, lambda _, __: None)
+
+
 def attribute_delays(  # noqa: PLR0913, PLR0917 - what is explained, by what, and how it is watched
     run: Run,
     chosen: ChosenTrials,
@@ -155,16 +175,7 @@ def attribute_delays(  # noqa: PLR0913, PLR0917 - what is explained, by what, an
     Raises:
         RoundaboutError: a model cannot play a trial.
     """
-    steps = sum(1 + len(trial.mean_ms) for trial in chosen.trials.values())
-    done = count(1)
-
-    def explain(key: str, stopped: Event) -> dict[str, dict[Source, float]]:
-        trial = chosen.trials[key]
-        models = open_models(key, trial, stopped.is_set)
-        return decompose(trial, models, lambda: progress(next(done) / steps))
-
-    plays = [partial(explain, key) for key in chosen.trials]
-    found = play_all(plays, processors, lambda _, __: None)
+    found = decompose_all(list(chosen.trials.items()), open_models, processors, progress)
     parts = dict(zip(chosen.trials, found, strict=True))
     jobs = [each for cell in chosen.cells for each in _job_delays(cell, chosen.trials, parts)]
     return Attribution(

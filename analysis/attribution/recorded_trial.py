@@ -3,21 +3,17 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import count
 from pathlib import Path
-from threading import Event
 
 import numpy as np
 
 from analysis.advice.senders import JobList, read_senders
 from analysis.advice.topologies import read_topology, scheduler_of
-from analysis.attribution.attribution import Attribution, DelayPart, JobDelay, OpenModels, delay_parts
+from analysis.attribution.attribution import Attribution, DelayPart, JobDelay, OpenModels, decompose_all, delay_parts
 from analysis.attribution.counted_jobs import read_counted_jobs
 from analysis.attribution.counterfactuals import Computing
-from analysis.attribution.decomposition import MeasuredTrial, Source, decompose
+from analysis.attribution.decomposition import MeasuredTrial, Source
 from analysis.attribution.recorded_jobs import Hosts, RecordedJob, cut_to_common_time, place_ranks, read_recorded_jobs
-from analysis.calibration.parallel_plays import play_all
 from analysis.expectations.results import CellFigure
 from analysis.statistics.intervals import MIN_REPETITIONS, Measured, mean_of
 from roundabout.core.errors import UsageError
@@ -96,13 +92,7 @@ def attribute_recorded_delays(  # noqa: PLR0913, PLR0917 - what is explained, by
     model cannot play the jobs.
     """
     trials = [replace(recorded.trial, seed=seed) for seed in (SEEDS if is_random else SEEDS[:1])]
-    steps, done = len(trials) * (1 + len(recorded.trial.mean_ms)), count(1)
-
-    def explain(trial: MeasuredTrial, stopped: Event) -> dict[str, dict[Source, float]]:
-        models = open_models(CELL, trial, stopped.is_set)
-        return decompose(trial, models, lambda: progress(next(done) / steps))
-
-    found = play_all([partial(explain, trial) for trial in trials], processors, lambda _, __: None)
+    found = decompose_all([(CELL, trial) for trial in trials], open_models, processors, progress)
     jobs = tuple(_job_delay(job, recorded, [parts[job] for parts in found]) for job in recorded.trial.mean_ms)
     return Attribution(experiment=CELL, run=name, testbed="a cluster", model=model, jobs=jobs, notes=recorded.notes)
 
