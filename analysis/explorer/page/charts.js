@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Charts of a trial on one axis of time: whoever zooms one zooms all. Drawn by uPlot.
+// Charts of a trial on one axis of time: a zoom of one is a zoom of all. Drawn by uPlot.
 "use strict";
 
 Explorer.Timeline = class {
